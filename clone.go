@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Clone returns a copy of r that shares no memory with its page, so that
-// keeping it does not keep the page.
+// Clone returns a copy of r that shares no memory with r's page. Keeping the copy
+// does not keep the page.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.EventID = strings.Clone(r.EventID)

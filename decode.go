@@ -11,30 +11,32 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Source is what a GetRecords answer does not say about its records.
+// Source names the stream and shard of a GetRecords response. The response itself
+// does not.
 type Source struct {
 	StreamARN string
 	ShardID   string
 }
 
-// Page is what one envelope held.
+// Page is one decoded envelope.
 type Page struct {
 	Records []Record
 
-	// NextShardIterator is set by GetRecords answers; empty on a shard's end.
+	// NextShardIterator is set by GetRecords responses; empty at the end of a
+	// shard.
 	NextShardIterator string
 
 	// Window is set when a Lambda event belongs to a tumbling window.
 	Window *Window
 }
 
-// Window is the part of a tumbling-window event that its answer repeats.
+// Window is the state of a tumbling-window event that the response repeats.
 type Window struct {
 	State []byte // raw JSON value of "state"; nil when absent
 	Final bool   // isFinalInvokeForWindow
 }
 
-// EnvelopeError says why an input could not be split into records.
+// EnvelopeError is the error for an input that cannot be split into records.
 type EnvelopeError struct {
 	Offset int // in bytes
 	Msg    string
@@ -44,14 +46,14 @@ func (e *EnvelopeError) Error() string {
 	return fmt.Sprintf("not a batch of stream records: %s (offset %d)", e.Msg, e.Offset)
 }
 
-// DecodeEvent decodes what Lambda hands to a function: {"Records":[…]} from an
-// event source mapping or a bare array from EventBridge Pipes. Anything else
-// is refused with an [*EnvelopeError] that says what it is.
+// DecodeEvent decodes a Lambda function's input: {"Records":[…]} from an event
+// source mapping, or a bare array from EventBridge Pipes. Any other input is an
+// [*EnvelopeError] that names the kind of input.
 //
-// The page's images alias data. A record that cannot be decoded is in the page
-// with [Record.Err] set; an error is returned only when data cannot be split
-// into records. A member that occurs twice is an error where it is one that
-// is read; other members are ignored, but must be valid JSON.
+// The images of the page alias data. A record that cannot be decoded stays in the
+// page with [Record.Err] set. DecodeEvent returns an error only when it cannot
+// split data into records. A duplicate member is an error if Sluice reads that
+// member. Sluice ignores other members, but they must be valid JSON.
 func DecodeEvent(data []byte) (Page, error) {
 	d := decoder{b: data, lambda: true}
 	i := jsonscan.Space(data, 0)
@@ -63,17 +65,16 @@ func DecodeEvent(data []byte) (Page, error) {
 	return d.end(i)
 }
 
-// DecodeGetRecords decodes the body of a GetRecords answer, as DecodeEvent does.
+// DecodeGetRecords decodes the body of a GetRecords response, like DecodeEvent.
 func DecodeGetRecords(data []byte, src Source) (Page, error) {
 	d := decoder{b: data, src: src}
 	return d.end(d.envelope(jsonscan.Space(data, 0)))
 }
 
-// DecodeRecord decodes one record: a line of NDJSON, or a dead letter's.
-// The returned record is never nil; its Err says whether it could be decoded.
-// It aliases data. A record of a backfill, with the event name SNAPSHOT, needs
-// no sequence number. A message of a queue is decoded as [Message.Record] made
-// it, or as Lambda hands it to a function.
+// DecodeRecord decodes one record: a line of NDJSON, or the record of a dead
+// letter. It never returns nil; Record.Err reports a decoding failure. The record
+// aliases data. A backfill record (event name SNAPSHOT) needs no sequence number.
+// A queue message has the form of [Message.Record] or of a Lambda event.
 func DecodeRecord(data []byte) *Record {
 	if j, ok := queued(data); ok {
 		return j.record(data)
@@ -95,25 +96,25 @@ func DecodeRecord(data []byte) *Record {
 	return rec
 }
 
-// decoder decodes one envelope. Its methods take the offset at which they read
-// and return the one after what they have read, or -1 with err set.
+// decoder decodes one envelope. Its methods take the offset of a value and return
+// the offset after it, or -1 with err set.
 type decoder struct {
 	b      []byte
 	src    Source
 	lambda bool // the input is a Lambda event
-	single bool // it is one record
+	single bool // the input is one record
 	page   Page
 	parser item.Parser
 
-	off int // where the failure is
+	off int // offset of the failure
 	err error
 
-	ours  bool  // a stream record was seen: one of another source is alone in its fault
-	start int   // of the present record
-	noted error // the first thing that is wrong with it
+	ours  bool  // a stream record was seen; then a record of another source fails alone
+	start int   // offset of the current record
+	noted error // its first mistake
 
 	strings      strings.Builder // memory that the records' strings share
-	outer, inner shape           // of the last record and its member "dynamodb"
+	outer, inner shape           // members of the last record and of its "dynamodb" member
 	arn, table   string          // of the last record
 }
 
@@ -248,7 +249,7 @@ func looksLikeObject(names []string) string {
 	return "an object with the members " + strings.Join(names, ", ")
 }
 
-// foreign names the records of other event sources.
+// foreign describes a record of another event source.
 func foreign(source string) string {
 	what := "of the event source " + fmt.Sprintf("%.64q", source)
 	switch source {
@@ -313,8 +314,8 @@ func (d *decoder) records(i int) int {
 	}
 }
 
-// several reports whether what was found for one record, which cannot be
-// decoded, reaches into another: quotes of the two may seem to match up.
+// several reports whether raw, the text of one undecodable record, reaches into
+// the next record. Unbalanced quotes of two records can seem to match.
 func several(raw []byte) bool {
 	if bytes.Count(raw, []byte(`"SequenceNumber"`)) < 2 {
 		return false
@@ -323,12 +324,12 @@ func several(raw []byte) bool {
 	return msg != ""
 }
 
-// mostRecords is how many records AWS puts into one batch. A tiny first record,
-// which cannot be a good one, is no reason to make room for more.
+// mostRecords is the largest AWS batch. It bounds the memory that expect reserves
+// after a tiny, certainly invalid first record.
 const mostRecords = 10_000
 
-// expect makes room for the records that the rest of the page may hold, judged
-// by its first one.
+// expect reserves memory for the rest of the page. It estimates the number of
+// records from the size of the first.
 func (d *decoder) expect(recs []Record, size, rest int) []Record {
 	n := rest / (size + 1)
 	if n == 0 {

@@ -10,12 +10,11 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// fail marks r as one that cannot be decoded.
+// fail sets r.err: r cannot be decoded.
 func (r *Record) fail(err error) { r.err = Permanent(fmt.Errorf("undecodable record: %w", err)) }
 
-// record decodes the record at i and returns the offset after it, or -1. On a
-// failure it leaves what it has read in rec: what is wrong with a member is
-// noted, and reading goes on for the position of the record.
+// record decodes the record at i and returns the offset after it, or -1. It notes
+// a bad member and reads on, because a failed record still needs its position.
 func (d *decoder) record(rec *Record, i int) int {
 	b := d.b
 	d.start, d.noted = i, nil
@@ -81,8 +80,7 @@ func (d *decoder) record(rec *Record, i int) int {
 	return i
 }
 
-// complete fills in what the record does not say itself and notes what it
-// lacks.
+// complete fills in derived fields and notes missing members.
 func (d *decoder) complete(rec *Record, seen member) {
 	if rec.StreamARN == "" {
 		rec.StreamARN = d.src.StreamARN
@@ -105,15 +103,15 @@ func (d *decoder) complete(rec *Record, seen member) {
 	}
 }
 
-// note keeps the first thing that is wrong with a record that can be read on.
+// note keeps the first mistake of a record that stays readable.
 func (d *decoder) note(msg string) {
 	if d.noted == nil {
 		d.noted = errors.New(msg)
 	}
 }
 
-// duplicate notes a member that has come before, whose name stands at i. The
-// first one counts, but of two positions none is to be trusted.
+// duplicate notes a repeated member, whose name stands at i. The first occurrence
+// counts. Two positions make both invalid.
 func (d *decoder) duplicate(rec *Record, id member, i int) member {
 	d.note("duplicate member " + nameAt(d.b, i))
 	if id == sequence || id == change {
@@ -122,9 +120,9 @@ func (d *decoder) duplicate(rec *Record, id member, i int) member {
 	return duplicate
 }
 
-// past notes what is wrong with the value at v and returns the offset after
-// it, so that the record's position can be read on; -1 when its end cannot be
-// told, or when the failure is the whole batch's.
+// past notes the error of the value at v and returns the offset after it, so that
+// record can still read the position. It returns -1 if the value has no detectable
+// end, or if the whole batch failed.
 func (d *decoder) past(v int) int {
 	if _, ok := d.err.(*EnvelopeError); ok {
 		return -1
@@ -139,8 +137,8 @@ func (d *decoder) past(v int) int {
 	return end
 }
 
-// failure returns why the present record cannot be decoded, with the offset in
-// it where it is in the bytes.
+// failure returns the error of the current record, with the offset in the record
+// if a byte is at fault.
 func (d *decoder) failure() error {
 	if _, ok := d.err.(*item.SyntaxError); ok || errors.Is(d.err, d.noted) {
 		return d.err
@@ -265,8 +263,8 @@ func (d *decoder) size(rec *Record, v int) int {
 	return end
 }
 
-// image parses an attribute map. What is wrong in it does not hinder reading
-// the rest of the record.
+// image parses an attribute map. An error in it does not stop the rest of the
+// record.
 func (d *decoder) image(into *Item, path string, i int) int {
 	if d.b[i] == 'n' {
 		return d.skip(i)

@@ -109,7 +109,8 @@ func (d *decoder) skip(v int) int {
 	return end
 }
 
-// copy returns t as a string that shares its memory with others of the page.
+// copy returns t as a string that shares one allocation with the page's other
+// strings.
 func (d *decoder) copy(t []byte) string {
 	if d.strings.Cap()-d.strings.Len() < len(t) {
 		chunk := min(max(2*d.strings.Cap(), 64), 64<<10)

@@ -2,7 +2,8 @@ package sluice
 
 import "time"
 
-// member is one that is read of a record, as a bit of a set; 0 is any other.
+// member is a member that the decoder reads, as a bit of a set. 0 is any other
+// member.
 type member uint32
 
 const (
@@ -21,7 +22,7 @@ const (
 	size
 	viewType
 
-	duplicate // of one that has been read
+	duplicate // a member of the record seen twice
 )
 
 func memberOf(name []byte) member {
@@ -58,20 +59,20 @@ func memberOf(name []byte) member {
 	return 0
 }
 
-// shape remembers the members of the last record, because those of the next
-// nearly always come in the same order, several with the same value: bytes
-// that are equal to bytes already checked need no second check.
+// shape remembers the members of the last record. The next record nearly always
+// has the same members in the same order. Bytes equal to checked bytes need no
+// second check.
 type shape [12]struct {
 	name  []byte // from its quote up to the value; nil when not known
-	value []byte // that may come again; nil else
+	value []byte // if likely to recur; else nil
 	id    member
 
-	text string    // what value means
-	time time.Time // the same, of created
+	text string    // decoded value
+	time time.Time // decoded value of created
 }
 
-// member checks the name of the nth member, at i, and returns what it is with
-// the offset of its value, or -1.
+// member checks the name of the nth member, at i. It returns the member and the
+// offset of its value, or -1.
 func (d *decoder) member(s *shape, nth, i int) (id member, v int) {
 	b := d.b
 	if nth < len(s) {
@@ -90,8 +91,8 @@ func (d *decoder) member(s *shape, nth, i int) (id member, v int) {
 	return id, v
 }
 
-// again returns the offset after the value at v if it is the nth member's of
-// the record before; else -1.
+// again returns the offset after the value at v if it equals the nth value of the
+// last record, and -1 otherwise.
 func (d *decoder) again(s *shape, nth, v int) int {
 	if nth >= len(s) {
 		return -1
@@ -106,8 +107,7 @@ func (d *decoder) again(s *shape, nth, v int) int {
 	return v + n
 }
 
-// recurring reads the string at v that is likely to come again with the next
-// record, and returns what it means.
+// recurring decodes the string at v, whose value the next record likely repeats.
 func (d *decoder) recurring(s *shape, nth, v int, name string) (text string, end int) {
 	if end = d.again(s, nth, v); end >= 0 {
 		return s[nth].text, end
@@ -120,7 +120,7 @@ func (d *decoder) recurring(s *shape, nth, v int, name string) (text string, end
 	return string(t), end
 }
 
-// unread checks a value that nothing is read of.
+// unread checks a value that no field needs.
 func (d *decoder) unread(s *shape, nth, v int) int {
 	if end := d.again(s, nth, v); end >= 0 {
 		return end

@@ -11,30 +11,30 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// ScanSource is what a Scan answer does not say about its items.
+// ScanSource describes the table of a Scan response. The response itself does not.
 type ScanSource struct {
 	TableARN string
-	TableID  string // tells a table from one of the same name before it; may be empty
+	TableID  string // distinguishes the table from an earlier one of the same name; may be empty
 	Region   string
 	Keys     []string // names of the key attributes, the partition key first
 }
 
-// ScanPage is what one Scan answer held.
+// ScanPage is one decoded Scan response.
 type ScanPage struct {
 	Records []Record // one per item, with the event name SNAPSHOT and the Origin Backfilled
-	Last    Item     // LastEvaluatedKey; absent when there is nothing behind this page
-	Scanned int      // items that the call looked at, of which a filter may have left out some
-	Units   float64  // read units that the call consumed; 0 when the answer does not say
+	Last    Item     // LastEvaluatedKey; absent on the last page
+	Scanned int      // items read, before any filter
+	Units   float64  // read units consumed; 0 when the response does not say
 }
 
-// DecodeScan decodes the body of a Scan answer of DynamoDB: each item becomes a
-// record, as [DecodeRecord] decodes it from its Raw. A record's StreamARN is the
-// table's ARN; it has neither a sequence number nor a time. Its EventID follows
-// from the table and the item's key alone, so that it is the same whenever the
-// item is read. Nothing aliases data, and no two records share their text.
+// DecodeScan decodes the body of a DynamoDB Scan response. Each item becomes a
+// record; [DecodeRecord] decodes the same record from its Raw. StreamARN is the
+// table's ARN. The record has no sequence number and no time. Its EventID depends
+// only on the table and the item's key: every read of the item gives the same id.
+// Records do not alias data and share no text.
 //
-// An item that cannot be decoded is in the page with [Record.Err] set; an error
-// is returned when data is no such answer, or not all of one.
+// An item that cannot be decoded stays in the page with [Record.Err] set.
+// DecodeScan returns an error when data is not one complete Scan response.
 func DecodeScan(data []byte, src ScanSource) (ScanPage, error) {
 	d := scanDecoder{decoder: decoder{b: data}, src: src, one: decoder{single: true}, count: -1}
 	d.head = fmt.Appendf(nil, `","eventName":%q,"eventSource":"aws:dynamodb","awsRegion":%s,"eventSourceARN":%s,"dynamodb":{"Keys":`,
@@ -55,12 +55,12 @@ func quoted(s string) []byte {
 	return b
 }
 
-// scanDecoder decodes one Scan answer.
+// scanDecoder decodes one Scan response.
 type scanDecoder struct {
-	decoder // of the answer
+	decoder // of the response
 	src     ScanSource
 	page    ScanPage
-	count   int     // what the answer says; -1 when it does not
+	count   int     // from the response; -1 when absent
 	head    []byte  // of a record's text, from the end of its id to its keys
 	one     decoder // of the records' texts
 }
@@ -96,7 +96,7 @@ func (d *scanDecoder) answer(i int) int {
 			}
 		case "ScannedCount":
 			i = d.skip(v)
-			d.page.Scanned, _ = strconv.Atoi(string(d.b[v:max(v, i)])) // else it does not say
+			d.page.Scanned, _ = strconv.Atoi(string(d.b[v:max(v, i)])) // else the response has none
 		default:
 			i = d.skip(v)
 		}
@@ -168,8 +168,7 @@ func (d *scanDecoder) items(i int) int {
 	}
 }
 
-// item makes a record of the item at i: it writes the record's text and decodes
-// that.
+// item writes the text of a record for the item at i, and decodes that text.
 func (d *scanDecoder) item(i int) int {
 	if i >= len(d.b) || d.b[i] != '{' {
 		return d.fail(i, "an item is expected")
@@ -205,16 +204,16 @@ func (d *scanDecoder) item(i int) int {
 	return end
 }
 
-// idBytes is the length of an event id, which is written in twice as many
-// hexadecimal digits, as those of a stream are.
+// idBytes is the length of an event id. It is written as twice as many hexadecimal
+// digits, like a stream's event id.
 const idBytes = 16
 
-// id names an item among all of all tables.
+// id returns an event id that is unique among the items of all tables.
 func (d *scanDecoder) id(it item.Item, image []byte) []byte {
 	text := fmt.Appendf(nil, "%q %q", d.src.TableARN, d.src.TableID)
 	for _, name := range d.src.Keys {
 		v, ok := it.Lookup(name)
-		if !ok { // it cannot be decoded
+		if !ok { // the item cannot be decoded
 			text = append(text, image...)
 			break
 		}

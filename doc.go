@@ -1,7 +1,7 @@
 // Package sluice reacts to changes in DynamoDB tables.
 //
-// A stream record enters as a [Record], is matched by a router to one or more
-// routes, and each route's [Handler] answers with one error. What a source
-// gets back is one number: how many records in a row, from the first it
-// submitted, are durable.
+// A source decodes a stream record into a [Record]. A router selects one or more
+// routes for it. The [Handler] of each route handles the record and returns one
+// error. The flow reports the watermark back to the source: the number of records,
+// counted from the first submitted, that are durable.
 package sluice

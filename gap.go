@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// Gap is a range of one shard that the stream gave up before it was read:
-// whatever was in it is lost to the application. Nobody can tell how many
-// records that were. Without a shard it is a stream of which nothing was read;
-// or, with Next, what was written to a table between its streams. A gap is
-// named by its stream, its shard, After and Next.
+// Gap is a range of a shard that the stream dropped before Sluice read it. Its
+// records are lost, and their number is unknown. Without ShardID, a Gap is a whole
+// stream that was never read. With Next, it is the time between two streams of a
+// table. Stream, shard, After and Next identify a Gap.
 type Gap struct {
 	Table     string
 	StreamARN string
 	ShardID   string
-	After     Sequence // the last record read before the gap; empty when it begins with the shard
-	Before    Sequence // the first record found behind it; empty until there is one
-	Gone      bool     // the rest of the shard is lost, because the shard is
-	Next      string   // ARN of the table's stream behind this one
+	After     Sequence // last record read before the gap; empty if the gap begins with the shard
+	Before    Sequence // first record after the gap; empty until Sluice reads one
+	Gone      bool     // the shard no longer exists, and its rest is lost
+	Next      string   // ARN of the table's next stream
 	Found     time.Time
 }
 
-// String says which records of which shard are lost.
+// String names the lost records and their shard.
 func (g Gap) String() string {
 	switch {
 	case g.Next != "":

@@ -11,23 +11,22 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Message is one message of a queue: one to be sent, or one that was received.
+// Message is a queue message, sent or received.
 type Message struct {
-	// Body is what the queue carries. Messages that Sluice routes are JSON
-	// objects with a string "kind".
+	// Body is the text of the message. Sluice routes messages whose body is a
+	// JSON object with a string "kind".
 	Body       string
 	Attributes map[string]MessageAttribute
 
-	// Delay is how long the queue holds the message back before anyone may
-	// receive it. What a queue cannot delay for so long hops: see package
-	// message.
+	// Delay is the time for which the queue holds the message back. A delay
+	// longer than the queue allows takes several hops: see package message.
 	Delay time.Duration
 
 	// GroupID and DeduplicationID are for FIFO queues.
 	GroupID, DeduplicationID string
 
-	// ID, Received and Sent are of a message that was received: its id, how
-	// often it was, this time included, and when it was sent.
+	// ID, Received and Sent describe a received message: its id, the number of
+	// receives including this one, and the time it was sent.
 	ID       string
 	Received int
 	Sent     time.Time
@@ -35,7 +34,7 @@ type Message struct {
 
 // MessageAttribute is one typed value beside a message's body.
 type MessageAttribute struct {
-	Type  string // String, Number or Binary, and after a dot a label of your own
+	Type  string // String, Number or Binary, optionally followed by a dot and your own label
 	Value string // of a String or Number; not empty
 	Bytes []byte // of a Binary; not empty
 }
@@ -45,8 +44,8 @@ func StringAttribute(value string) MessageAttribute {
 	return MessageAttribute{Type: "String", Value: value}
 }
 
-// Kind returns what the body says it is: its member "kind"; "" when the body
-// is no JSON object with such a string.
+// Kind returns the body's member "kind", or "" when the body is not a JSON object
+// with a string "kind".
 func (m *Message) Kind() string {
 	var head struct {
 		Kind string `json:"kind"`
@@ -57,11 +56,11 @@ func (m *Message) Kind() string {
 	return head.Kind
 }
 
-// queueSource is the eventSource of a message's record.
+// queueSource is the eventSource of a message record.
 const queueSource = "aws:sqs"
 
-// messageJSON is a message as Lambda hands it to a function. It is also what
-// the Raw of a message's record holds, whoever received it.
+// messageJSON is a message in the form of a Lambda event. Record.Raw of a message
+// has the same form, whichever source received it.
 type messageJSON struct {
 	MessageID         string                   `json:"messageId"`
 	ReceiptHandle     string                   `json:"receiptHandle,omitempty"`
@@ -87,11 +86,10 @@ const (
 	attrDeduplicationID = "MessageDeduplicationId"
 )
 
-// Record returns the message that queue, an ARN, delivered as a record for a
-// router: its event is MESSAGE, and New is the body as an item, so that
-// "searchId" is looked up in it as in any image. A body that is no JSON object
-// makes a record whose Err says so. The record's Keys are the message's id, or
-// its group in a FIFO queue: what has to run in order.
+// Record returns the message as a record for a router. queue is the ARN of its
+// queue. The event is MESSAGE. New is the body as an item, so that filters look up
+// "searchId" as in an image. Keys is the message id, or the group of a FIFO queue:
+// the unit of order. Err is set if the body is not a JSON object.
 func (m *Message) Record(queue string) *Record {
 	j := messageJSON{
 		MessageID: m.ID, Body: m.Body, EventSource: queueSource, EventSourceARN: queue,
@@ -123,7 +121,7 @@ func (m *Message) Record(queue string) *Record {
 	return j.record(raw)
 }
 
-// record is the message as a record; raw is its text.
+// record returns the message as a record; raw is its text.
 func (j *messageJSON) record(raw []byte) *Record {
 	rec := &Record{
 		EventID: j.MessageID, EventName: Delivery, Table: queueName(j.EventSourceARN), StreamARN: j.EventSourceARN,
@@ -150,7 +148,7 @@ func (j *messageJSON) record(raw []byte) *Record {
 	return rec
 }
 
-// Message returns the message that the record is; false for one of a table.
+// Message returns the message of a record; false for a table's record.
 func (r *Record) Message() (Message, bool) {
 	if r.EventName != Delivery {
 		return Message{}, false
@@ -163,7 +161,7 @@ func (r *Record) Message() (Message, bool) {
 		Body: j.Body, ID: j.MessageID, Sent: r.Created,
 		GroupID: j.Attributes[attrGroup], DeduplicationID: j.Attributes[attrDeduplicationID],
 	}
-	m.Received, _ = strconv.Atoi(j.Attributes[attrReceived]) // 0 when it is not known
+	m.Received, _ = strconv.Atoi(j.Attributes[attrReceived]) // 0 when unknown
 	for name, a := range j.MessageAttributes {
 		if m.Attributes == nil {
 			m.Attributes = make(map[string]MessageAttribute, len(j.MessageAttributes))
@@ -177,7 +175,7 @@ func (r *Record) Message() (Message, bool) {
 	return m, true
 }
 
-// queued reads a message's text; false when it is none.
+// queued decodes the text of a message; false when data is not a message.
 func queued(data []byte) (*messageJSON, bool) {
 	if !bytes.Contains(data, []byte(`"`+queueSource+`"`)) {
 		return nil, false

@@ -2,26 +2,25 @@ package sluice
 
 import "time"
 
-// EventName says what happened to an item.
+// EventName is the kind of a change.
 type EventName string
 
 const (
 	Insert EventName = "INSERT"
 	Modify EventName = "MODIFY"
 	Remove EventName = "REMOVE"
-	// Snapshot marks a record made by a backfill; only routes that name it
-	// receive it.
+	// Snapshot marks a backfill record. Only routes that name it receive it.
 	Snapshot EventName = "SNAPSHOT"
-	// Delivery marks a message of a queue; only routes that name it receive it.
+	// Delivery marks a queue message. Only routes that name it receive it.
 	Delivery EventName = "MESSAGE"
 )
 
-// Origin says how a record came to be handled.
+// Origin says where a record comes from.
 type Origin uint8
 
 const (
 	Live       Origin = iota // from the stream, by poller or Lambda
-	Replayed                 // from a file or a re-read range of the stream
+	Replayed                 // from a file, or read again from the stream
 	Redriven                 // from the dead letters
 	Backfilled               // from a scan of the table
 )
@@ -50,14 +49,14 @@ type UserIdentity struct {
 
 // Record is one change of one item.
 //
-// Its images alias the page they were decoded from and must not be changed.
-// They may be kept after the handler returns only through [Record.Clone].
-// Strings are copies and may be kept.
+// Its images alias the page from which they were decoded. Do not change them. To
+// keep a record after the handler returns, use [Record.Clone]. Strings are copies
+// and may be kept.
 type Record struct {
 	EventID   string
 	EventName EventName
 	Table     string // from the stream ARN
-	StreamARN string // of a backfilled record the table's ARN
+	StreamARN string // of a backfill record: the table's ARN
 	Region    string // awsRegion: where the stream is
 	ShardID   string // empty under Lambda
 	Sequence  Sequence
@@ -71,20 +70,20 @@ type Record struct {
 	SizeBytes    int // as the service counts it
 	Origin       Origin
 
-	raw []byte // the record as it came: one JSON object
-	err error  // why it could not be decoded
+	raw []byte // one JSON object as received
+	err error  // decoding failure
 }
 
-// Err returns why the record could not be decoded, or nil. It is a
-// [Permanent] error. Position fields that could be read are set all the same.
+// Err returns the decoding failure of the record, or nil. It is a [Permanent]
+// error. Readable position fields are set even so.
 func (r *Record) Err() error { return r.err }
 
-// Raw returns the record as it came: one JSON object in the shape of a Lambda
-// event's record or of a GetRecords answer's. It aliases the page.
+// Raw returns the record as received: one JSON object of a Lambda event or of a
+// GetRecords response. It aliases the page.
 func (r *Record) Raw() []byte { return r.raw }
 
-// Image returns the state of the item that the record is about: the new image,
-// else the old one, else the keys.
+// Image returns the latest known state of the item: the new image, else the old
+// image, else the keys.
 func (r *Record) Image() Item {
 	if r.New.Exists() {
 		return r.New
@@ -95,9 +94,9 @@ func (r *Record) Image() Item {
 	return r.Keys
 }
 
-// IsTTL reports whether DynamoDB deleted the item because its time to live ran
-// out: a REMOVE by the DynamoDB service. A deletion that a global table
-// replicated from another Region carries no identity and reports false.
+// IsTTL reports whether DynamoDB deleted the item because its time to live
+// expired: a REMOVE by the DynamoDB service. A deletion that a global table
+// replicated from another Region has no identity, so IsTTL reports false.
 func (r *Record) IsTTL() bool {
 	return r.EventName == Remove && r.UserIdentity != nil &&
 		r.UserIdentity.Type == "Service" && r.UserIdentity.PrincipalID == "dynamodb.amazonaws.com"

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Sequence is a stream record's sequence number: 1 to 40 decimal digits,
-// exactly as the service wrote them, leading zeros included (AWS writes 21 to
-// 40 digits). It names a position within one shard and orders the changes of
-// one item within one generation of a stream.
+// Sequence is a stream record's sequence number: 1 to 40 decimal digits exactly as
+// the service wrote them, with leading zeros (AWS writes 21 to 40 digits). It is a
+// position within one shard. It orders the changes of one item within one
+// generation of a stream.
 //
-// Compare with [Sequence.Compare], never as strings: the number of digits grows.
+// Compare by [Sequence.Compare], never as strings: the number of digits grows.
 type Sequence string
 
 // Valid reports whether s is 1 to 40 decimal digits.
@@ -26,9 +26,8 @@ func (s Sequence) Valid() bool {
 	return true
 }
 
-// Compare orders two sequence numbers as numbers: leading zeros do not count,
-// the longer is the larger, equal lengths compare digit by digit. An empty
-// Sequence comes before every other.
+// Compare compares two sequence numbers as numbers, without leading zeros. An
+// empty Sequence comes first.
 func (s Sequence) Compare(t Sequence) int {
 	a, b := strings.TrimLeft(string(s), "0"), strings.TrimLeft(string(t), "0")
 	if a == "" && b == "" { // both are zero or absent; absent comes first
@@ -37,10 +36,10 @@ func (s Sequence) Compare(t Sequence) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// Fence returns s padded with leading zeros to 40 digits, so that fences
-// compare as strings in the order of the numbers. A handler stores it beside
-// an item's effect and writes only when the stored fence is lower. It is
-// comparable within one generation of a stream (one stream ARN).
+// Fence returns s padded with leading zeros to 40 digits. Fences compare as
+// strings in the order of the numbers. A handler stores the fence beside an item's
+// effect and writes only when the stored fence is lower. Compare fences only
+// within one generation of a stream (one stream ARN).
 func (s Sequence) Fence() string {
 	const zeros = "0000000000000000000000000000000000000000"
 	if len(s) >= len(zeros) {

@@ -5,16 +5,15 @@ import (
 	"fmt"
 )
 
-// Change is one change of an item as two values of a user's type.
+// Change is one change of an item, decoded into values of T.
 type Change[T any] struct {
 	Old    *T // nil when the record has no old image
 	New    *T // nil when the record has no new image
 	Record *Record
 }
 
-// Typed makes a Handler of a function over a user's struct. The images are
-// decoded by their `dynamodbav` tags; one that does not fit T is a [Permanent]
-// error.
+// Typed makes a Handler from a function of decoded images. `dynamodbav` tags
+// control the decoding. An image that does not fit T is a [Permanent] error.
 func Typed[T any](h func(ctx context.Context, c Change[T]) error) Handler {
 	return func(ctx context.Context, rec *Record) error {
 		c := Change[T]{Record: rec}

@@ -2,7 +2,7 @@ package sluice
 
 import "fmt"
 
-// View says which images of an item a stream's records hold, or a route needs.
+// View is the set of images in a stream's records, or the images a route needs.
 type View uint8
 
 const (
@@ -11,13 +11,13 @@ const (
 	OldImage   View = 2
 	BothImages View = NewImage | OldImage
 
-	// AnyImage is a need that either image meets; no stream has it as its view.
+	// AnyImage, as a need, accepts either image. It is not a stream's view.
 	AnyImage View = 4
 )
 
 var viewNames = [...]string{"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"}
 
-// String returns the name of the StreamViewType, or of those that meet AnyImage.
+// String returns the StreamViewType name. For AnyImage it returns both names.
 func (v View) String() string {
 	if v == AnyImage {
 		return "NEW_IMAGE or OLD_IMAGE"
@@ -25,7 +25,7 @@ func (v View) String() string {
 	return viewNames[v&BothImages]
 }
 
-// Has reports whether a stream with view v holds all that need asks for.
+// Has reports whether a stream with view v has the images of need.
 func (v View) Has(need View) bool {
 	if need&AnyImage != 0 && v&BothImages == 0 {
 		return false
@@ -34,7 +34,7 @@ func (v View) Has(need View) bool {
 	return v&need == need
 }
 
-// ParseView reads the name of a StreamViewType.
+// ParseView parses the name of a StreamViewType.
 func ParseView(s string) (View, error) {
 	for i, name := range viewNames {
 		if s == name {

@@ -10,34 +10,33 @@ import (
 )
 
 // Batcher groups concurrent calls into commits. Its methods are safe for
-// concurrent use. It has no goroutine and nothing to close.
+// concurrent use. It has no goroutine and needs no Close.
 type Batcher[T any] struct {
 	commit  func(context.Context, []T) []error
 	size    func(T) int
 	opt     Options
 	commits *commits.Commits
 
-	// Locks are taken in this order: mu, then a quorum.Scope's own. Members
-	// are parked and unparked, and commits run, without mu.
+	// Lock order: mu, then a quorum.Scope's own. Parking and waking members,
+	// and commits, run without mu.
 	mu       sync.Mutex
 	open     *group[T]   // takes more items; nil when the next caller begins one
-	ready    []*group[T] // due or full, wait for a free slot; the oldest first
+	ready    []*group[T] // due or full groups that wait for a slot, oldest first
 	inFlight int
-	most     int // of inFlight, as SetInFlight says
+	most     int // of inFlight, set by SetInFlight
 	load     load
 }
 
 // New returns a Batcher. commit makes items durable and returns one error per
-// item, or nil when all succeeded. size returns an item's bytes; nil counts
-// no bytes.
+// item, or nil when all succeeded. size returns an item's bytes; a nil size counts
+// none.
 //
-// commit runs on the goroutine of one of the callers, up to InFlight times at
-// once. Its context is the Batcher's own: it ends after Timeout or at the
-// latest deadline among the callers, whichever is earlier; no caller cancels
-// it, and it carries no caller's values. commit may keep the slice. When it
-// panics, ends its goroutine, or returns a wrong number of errors, every item
-// fails. When an item's error is sluice.Overloaded, fewer commits run at a time,
-// down to one and then with pauses of up to 4 s, until fewer are refused.
+// commit runs on a caller's goroutine, up to InFlight times at once. Its context
+// is the Batcher's own, without the callers' values. It ends after Timeout, or at
+// the latest deadline of the callers if that is earlier. No caller cancels it.
+// commit may keep the slice. If it panics, ends its goroutine, or returns a wrong
+// number of errors, every item fails. If an item's error is sluice.Overloaded,
+// fewer commits run at a time: down to one, and then with pauses of up to 4 s.
 //
 // New panics when commit is nil or a limit is negative.
 func New[T any](commit func(context.Context, []T) []error, size func(T) int, o Options) *Batcher[T] {
@@ -53,10 +52,10 @@ func New[T any](commit func(context.Context, []T) []error, size func(T) int, o O
 	return b
 }
 
-// SetInFlight has at most n commits run at a time from now on, 1 at least and
-// Options.InFlight at most; those that run end first. It is for a commit function
-// that learns how much what it calls can bear: were it to wait itself, its items
-// would be cut off from those that come meanwhile, and commits become smaller.
+// SetInFlight limits concurrent commits to n, from 1 to Options.InFlight. Running
+// commits finish first. Use it for a commit function that learns the load that its
+// service can take. If the function waited itself instead, its items would miss
+// later callers, and commits would shrink.
 func (b *Batcher[T]) SetInFlight(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,12 +63,12 @@ func (b *Batcher[T]) SetInFlight(n int) {
 	b.dispatch()
 }
 
-// Do returns once item is durable (nil) or has failed.
+// Do returns nil once item is durable, or its error.
 //
-// When ctx ends before the item is sent, the item is withdrawn and the error
-// wraps ctx's cause. Once it is sent, Do waits for the result whatever becomes
-// of ctx: were it to return early, the caller's next change of the same thing
-// could overtake this one.
+// If ctx ends before the item is sent, Do withdraws the item and returns an error
+// that wraps ctx's cause. Once the item is sent, Do waits for the result even if
+// ctx ends. Otherwise the caller's next change of the same item could overtake
+// this one.
 func (b *Batcher[T]) Do(ctx context.Context, item T) error {
 	if ctx.Err() != nil {
 		return notSent(ctx)
@@ -88,16 +87,14 @@ func (b *Batcher[T]) Do(ctx context.Context, item T) error {
 	return g.err(n, 0)
 }
 
-// DoAll is Do for several items of one caller, in order; one error per item,
-// or nil when all are durable. Items that do not fit in one commit go in
-// several, one after another, also after a failure. Items whose order does not
-// matter arrive sooner through Do from several goroutines. Without items it
-// returns nil at once.
+// DoAll is Do for several items of one caller, in order. It returns one error per
+// item, or nil when all are durable. Items that do not fit in one commit go in
+// several, one after another, even after a failure. If order does not matter, Do
+// from several goroutines is faster. Without items it returns nil at once.
 func (b *Batcher[T]) DoAll(ctx context.Context, items []T) []error { return b.doAll(ctx, items, false) }
 
-// DoAllNow is DoAll that waits for no other callers: what is due only when
-// nobody is left who could join is due at once. It is for items that their
-// caller has cut to the size of commits.
+// DoAllNow is DoAll without waiting for other callers: its groups are due at once.
+// Use it for items already cut to the size of commits.
 func (b *Batcher[T]) DoAllNow(ctx context.Context, items []T) []error {
 	return b.doAll(ctx, items, true)
 }
@@ -135,7 +132,7 @@ func (b *Batcher[T]) doAll(ctx context.Context, items []T, now bool) []error {
 }
 
 // joinSome puts as many of items[from:] as fit into one group, at least one. The
-// group is full when there are more; it is due when now says so.
+// group is full if more remain. now makes it due.
 func (b *Batcher[T]) joinSome(ctx context.Context, m *quorum.Member, items []T, sizes []int, from int, now bool) (g *group[T], n, to int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,7 +141,7 @@ func (b *Batcher[T]) joinSome(ctx context.Context, m *quorum.Member, items []T, 
 	for to = from; to < len(items) && (to == from || g.fits(sizes[to])); to++ {
 		g.add(n, items[to], sizes[to])
 	}
-	switch { // what makes the group due is last: it may be sent at once
+	switch { // the reason to send comes last, because the group may be sent at once
 	case to < len(items):
 		g.close()
 	case now:
@@ -155,7 +152,7 @@ func (b *Batcher[T]) joinSome(ctx context.Context, m *quorum.Member, items []T, 
 	return g, n, to
 }
 
-// sizesOf calls the size func outside the lock: it is a user's and may panic.
+// sizesOf calls the user's size func without the lock, because it may panic.
 func (b *Batcher[T]) sizesOf(items []T) []int {
 	sizes := make([]int, len(items))
 	for i := range items {

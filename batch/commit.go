@@ -13,7 +13,7 @@ import (
 // errGoexit is the result of items whose commit called runtime.Goexit.
 var errGoexit = errors.New("batch: the commit function ended its goroutine (runtime.Goexit)")
 
-// run commits a group that has its slot, and releases its callers.
+// run commits a group that has a slot, and releases its callers.
 func (g *group[T]) run() {
 	// Deferred, because a commit may end the goroutine, and a meter may panic.
 	defer g.release()
@@ -28,8 +28,8 @@ func (g *group[T]) run() {
 	g.call(ctx)
 }
 
-// call runs the commit function. Its panic, its Goexit, and an answer that
-// cannot be matched to items, become errors of all items.
+// call runs the commit function. A panic, a Goexit, or a wrong number of errors
+// becomes the error of every item.
 func (g *group[T]) call(ctx context.Context) {
 	returned := false
 	defer func() {
@@ -43,15 +43,15 @@ func (g *group[T]) call(ctx context.Context) {
 		g.errs = errsOf(err, len(g.items))
 	}()
 	g.errs = g.b.commit(ctx, g.items)
-	g.refused = refused(g.errs) // a part of the call, because that runs methods of the errors
+	g.refused = refused(g.errs) // inside the call, because that runs methods of the errors
 	returned = true
 	if g.errs != nil && len(g.errs) != len(g.items) {
 		g.errs = errsOf(fmt.Errorf("batch: the commit function answered %d items with %d errors, so that none can be matched", len(g.items), len(g.errs)), len(g.items))
 	}
 }
 
-// deadline is Timeout from now, or the latest of the callers' if that is
-// earlier; one caller without a deadline has none.
+// deadline is Timeout from now, or the callers' latest deadline if that is
+// earlier. A caller without a deadline counts as never.
 func (g *group[T]) deadline(now time.Time) time.Time {
 	var latest time.Time
 	own := now.Add(g.b.opt.Timeout)
@@ -72,9 +72,9 @@ func (g *group[T]) deadline(now time.Time) time.Time {
 	return own
 }
 
-// release gives the slot to the next group and wakes the callers.
+// release passes the slot to the next group and wakes the callers.
 func (g *group[T]) release() {
-	g.items = nil // a caller that is slow to return must not hold what is durable
+	g.items = nil // a slow caller must not keep durable items in memory
 	g.b.mu.Lock()
 	g.b.load.ended(g.cuts, g.b.inFlight, g.b.opt.InFlight, g.refused, time.Now())
 	g.b.inFlight--

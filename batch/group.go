@@ -8,9 +8,8 @@ import (
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
-// group is one batch on its way: open, then ready, then sending, then done.
-// A due group is ready and still open, so that it grows while all slots are
-// taken.
+// group is one batch: open, then ready, then sending, then done. A due group is
+// ready and still open, so it grows while all slots are taken.
 type group[T any] struct {
 	b       *Batcher[T]
 	items   []T
@@ -21,14 +20,14 @@ type group[T any] struct {
 
 	ready   bool
 	sending bool
-	cuts    int           // load.cuts when it was sent
-	refused bool          // an item was, for load
-	send    chan struct{} // a token in it makes the caller who takes it run the commit
-	done    chan struct{} // closed when errs is there
+	cuts    int           // load.cuts at sending
+	refused bool          // an item was refused for load
+	send    chan struct{} // the caller that takes the token runs the commit
+	done    chan struct{} // closed when errs is set
 	errs    []error       // nil: all are durable
 }
 
-// caller is one call of Do, or a part of one of DoAll.
+// caller is one call of Do, or part of a call of DoAll.
 type caller struct {
 	member   *quorum.Member
 	deadline time.Time // zero: none
@@ -60,15 +59,15 @@ func (g *group[T]) join(ctx context.Context, m *quorum.Member) int {
 	c := caller{member: m, from: len(g.items)}
 	c.deadline, _ = ctx.Deadline()
 	g.callers = append(g.callers, c)
-	// Nobody needs to say that a ready group is due; and no caller may be
-	// parked before its scope watches.
+	// A ready group needs no due signal. A caller may park only once its scope
+	// watches.
 	if m != nil && !g.ready && m.Scope.Watch(g) {
 		g.scopes = append(g.scopes, m.Scope)
 	}
 	return len(g.callers) - 1
 }
 
-// add puts an item behind the last one, for the last caller.
+// add appends an item for the last caller.
 func (g *group[T]) add(n int, item T, size int) {
 	g.items = append(g.items, item)
 	g.bytes += size
@@ -77,7 +76,7 @@ func (g *group[T]) add(n int, item T, size int) {
 	c.bytes += size
 }
 
-// joined closes the group when it is full and sees to it that it becomes due.
+// joined closes the group when it is full, and makes sure that it becomes due.
 func (g *group[T]) joined() {
 	o := &g.b.opt
 	switch {
@@ -88,7 +87,7 @@ func (g *group[T]) joined() {
 	}
 }
 
-// MarkDue has the group sent as soon as a slot is free.
+// MarkDue makes the group ready to be sent with the next free slot.
 func (g *group[T]) MarkDue() {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
@@ -97,14 +96,14 @@ func (g *group[T]) MarkDue() {
 
 func (g *group[T]) due() {
 	if g.ready || len(g.items) == 0 {
-		return // an empty one has lost its callers
+		return // all callers of an empty group have withdrawn
 	}
 	g.ready = true
 	g.b.ready = append(g.b.ready, g)
 	g.b.dispatch()
 }
 
-// close has no more items taken.
+// close stops the group from taking items.
 func (g *group[T]) close() {
 	if g.b.open == g {
 		g.b.open = nil
@@ -127,7 +126,7 @@ func (b *Batcher[T]) dispatch() {
 	}
 }
 
-// forget ends what could still make the group due.
+// forget cancels everything that could still make the group due.
 func (g *group[T]) forget() {
 	if g.linger != nil {
 		g.linger.Stop()
@@ -138,9 +137,8 @@ func (g *group[T]) forget() {
 	g.scopes = nil
 }
 
-// wait parks caller n until the group is done, or until ctx ends and the
-// caller could be withdrawn: then it returns false. Whichever caller the token
-// finds first sends for all.
+// wait parks caller n until the group is done, or until ctx ends and the caller
+// withdraws: then it returns false. The caller that gets the token sends for all.
 func (g *group[T]) wait(ctx context.Context, m *quorum.Member, n int) bool {
 	m.Park()
 	cancelled := ctx.Done()
@@ -161,7 +159,7 @@ func (g *group[T]) wait(ctx context.Context, m *quorum.Member, n int) bool {
 	}
 }
 
-// withdraw takes the items of caller n out again, unless they are on their way.
+// withdraw removes the items of caller n, unless they are being sent.
 func (g *group[T]) withdraw(n int) bool {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
@@ -176,7 +174,7 @@ func (g *group[T]) withdraw(n int) bool {
 	}
 	*c = caller{}
 	if len(g.items) == 0 {
-		// Nobody is left who could send it.
+		// No caller is left to send it.
 		g.forget()
 		if g.b.open == g {
 			g.b.open = nil
@@ -188,7 +186,7 @@ func (g *group[T]) withdraw(n int) bool {
 	return true
 }
 
-// err is the result of the i-th item of caller n of a group that is done.
+// err is the result of the i-th item of caller n of a done group.
 func (g *group[T]) err(n, i int) error {
 	if g.errs == nil {
 		return nil

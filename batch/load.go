@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	cutTo      = 0.7 // of the commits that ran when one was refused for load
+	cutTo      = 0.7 // factor of the running commits after a refusal for load
 	firstPause = 50 * time.Millisecond
 	mostPause  = 4 * time.Second
 )
 
-// load learns how many commits at a time their service bears: additive increase,
-// multiplicative decrease. A service that refuses even single ones gets pauses
-// between them. What waits meanwhile fills the commits.
+// load learns how many commits at a time the service can take, by additive
+// increase and multiplicative decrease. If the service refuses even single
+// commits, load adds pauses between them. Waiting items fill the commits.
 type load struct {
 	allowed  float64 // commits at a time
-	cuts     int     // a commit that began before the last cut says nothing of the limit now
-	refusals int     // in a row, at one commit at a time
+	cuts     int     // number of cuts: a commit that began before the last cut does not count
+	refusals int     // consecutive, at one commit at a time
 	until    time.Time
 	wake     *time.Timer // at until
 }
 
-// ended notes how one of running commits ended that began after so many cuts;
-// most is Options.InFlight.
+// ended notes the result of a commit. began is load.cuts at its start, running the
+// commits at a time, most is Options.InFlight.
 func (l *load) ended(began, running, most int, refused bool, now time.Time) {
 	switch {
 	case !refused:
@@ -42,8 +42,8 @@ func (l *load) ended(began, running, most int, refused bool, now time.Time) {
 	}
 }
 
-// slots is how many commits may run now. When that changes by itself, dispatch
-// is called again. mu is held.
+// slots is the number of commits that may run now. If it changes over time,
+// dispatch runs again. mu is held.
 func (b *Batcher[T]) slots() int {
 	l := &b.load
 	wait := time.Until(l.until)

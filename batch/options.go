@@ -12,7 +12,7 @@ type Options struct {
 	MaxItems int           // items in one commit (default 100)
 	MaxBytes int           // bytes in one commit, by the size func; a larger item goes alone (default: no limit)
 	InFlight int           // commits at a time (default 4)
-	Linger   time.Duration // how long a batch waits for more when it is not told that nobody is left (default 2 ms; negative: for ever, for tests)
+	Linger   time.Duration // how long a batch waits for more without a due signal (default 2 ms; negative: for ever, for tests)
 	Timeout  time.Duration // of one commit (default 30 s)
 	Metrics  metrics.Meter // of commits (default: none)
 	Sink     string        // label of the metrics (default "batch")

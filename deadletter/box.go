@@ -15,21 +15,21 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Box keeps the dead letters of one application. It is what a flow parks in;
-// it knows which items it holds, also after a restart. All methods are safe
-// for concurrent use. One process at a time may use an application's letters.
+// Box keeps the dead letters of one application. A flow parks records in it. It
+// knows which items it holds, even after a restart. All methods are safe for
+// concurrent use. Only one process at a time may use an application's letters.
 type Box struct {
 	letters state.Letters
 	app     string
-	keys    *Keys // nil: nobody else can write the letters
+	keys    *Keys // nil: only this program can write the letters
 	held    held
 	until   until
-	redrive chan struct{} // holds one while somebody redrives or purges
+	redrive chan struct{} // full while a redrive or purge runs
 
-	// What is stored and what is held change together: many put at a time, each
-	// under one of changing. One deletes under all, also so that it knows what it
-	// deletes; and one reads under all what is held. It is no mutex: the store takes
-	// its time, and callers have contexts.
+	// changing keeps the stored letters and the held items consistent. A put
+	// takes one unit, so many run at a time. A delete takes all units, because
+	// it must know what it deletes. Loading the held items takes all too. It is
+	// not a mutex: the store is slow, and callers have contexts.
 	changing *semaphore.Weighted
 }
 
@@ -43,34 +43,34 @@ func NewBox(letters state.Letters, app string) *Box {
 }
 
 // NewSignedBox returns a box over letters that others may have written, such as
-// those of a queue. A letter that keys do not verify is redriven only when it is
-// named by [How.Unsigned]; what the box stores is signed, but for what has become
-// of such a letter.
+// those of a queue. It redrives a letter that keys cannot verify only if
+// [How.Unsigned] names it. The box signs the letters that it stores, except those
+// that replace an unverified letter.
 func NewSignedBox(letters state.Letters, app string, keys Keys) *Box {
 	b := NewBox(letters, app)
 	b.keys = &keys
 	return b
 }
 
-// Application is the one whose letters they are.
+// Application returns the name of the letters' application.
 func (b *Box) Application() string { return b.app }
 
-// ErrNotFound says that there is no entry of an id.
+// ErrNotFound is the error for an unknown id.
 var ErrNotFound = errors.New("no such dead letter")
 
-// Park keeps the failure of rec; it is what a flow calls.
+// Park stores the failure of rec. Flows call it.
 func (b *Box) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
 	return b.put(ctx, newEntry(rec, f, time.Now()), rec)
 }
 
-// ID is the id of the entry in which Park keeps rec for a route.
+// ID returns the id of the entry in which Park keeps rec for a route.
 func (b *Box) ID(rec *sluice.Record, route string) string {
 	e := Entry{Raw: rec.Raw(), EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: rec.Sequence}
 	return id(&e, route)
 }
 
-// put stores e, and then holds its item. A crash in between is no harm: what
-// is held is read from the entries.
+// put stores e, and then holds its item. A crash in between does no harm: the held
+// items are read from the entries.
 func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
 	unlock, err := b.lock(ctx, 1)
 	if err != nil {
@@ -80,7 +80,7 @@ func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
 	return b.putLocked(ctx, e, rec)
 }
 
-// lock waits for so much of changing.
+// lock takes n units of changing.
 func (b *Box) lock(ctx context.Context, n int64) (unlock func(), err error) {
 	if err := b.changing.Acquire(ctx, n); err != nil {
 		return nil, fmt.Errorf("wait for changes of the dead letters: %w", err)
@@ -118,10 +118,9 @@ func (b *Box) store(ctx context.Context, e *Entry, l label) error {
 	return nil
 }
 
-// List returns up to limit entries whose id is greater than after, in the
-// order of their ids. Entries that cannot be read are left out and named in
-// the error, beside those that can; last is the last id looked at, empty when
-// there are no more.
+// List returns up to limit entries whose id is greater than after, ordered by id.
+// It skips unreadable entries and names them in the error. last is the last id
+// that List looked at; it is empty at the end.
 func (b *Box) List(ctx context.Context, after string, limit int) (entries []Entry, last string, err error) {
 	letters, err := b.letters.ListLetters(ctx, b.app, after, limit)
 	if err != nil {
@@ -140,7 +139,7 @@ func (b *Box) List(ctx context.Context, after string, limit int) (entries []Entr
 	return entries, last, errors.Join(errs...)
 }
 
-// unreadable says which letter err is about, once.
+// unreadable adds the letter's id to err, once.
 func unreadable(id string, err error) error {
 	if strings.Contains(err.Error(), id) {
 		return err
@@ -164,7 +163,7 @@ func (b *Box) Get(ctx context.Context, id string) (Entry, error) {
 	return e, err
 }
 
-// parse reads a letter, and verifies it where others can write letters.
+// parse decodes a letter, and verifies it if others can write letters.
 func (b *Box) parse(data []byte) (Entry, error) {
 	e, err := Parse(data)
 	if err != nil || b.keys == nil {
@@ -176,8 +175,8 @@ func (b *Box) parse(data []byte) (Entry, error) {
 	return e, nil
 }
 
-// Delete gives one entry up: what it holds is lost, and its item is no longer
-// held by it. That it is not there is no error.
+// Delete deletes one entry and its record for good, and no longer holds its item.
+// A missing entry is not an error.
 func (b *Box) Delete(ctx context.Context, id string) error {
 	unlock, err := b.lock(ctx, everyPut)
 	if err != nil {
@@ -187,8 +186,8 @@ func (b *Box) Delete(ctx context.Context, id string) error {
 	return b.deleteLocked(ctx, id)
 }
 
-// deleteKnown deletes e, unless its record has failed again since e was read: that
-// failure, which has the same id, nobody has dealt with.
+// deleteKnown deletes e, unless its record has failed again since e was read:
+// nobody has seen that failure, which has the same id.
 func (b *Box) deleteKnown(ctx context.Context, e *Entry) (deleted bool, err error) {
 	unlock, err := b.lock(ctx, everyPut)
 	if err != nil {
@@ -204,9 +203,8 @@ func (b *Box) deleteKnown(ctx context.Context, e *Entry) (deleted bool, err erro
 	return true, b.deleteLocked(ctx, e.ID)
 }
 
-// replace puts what e has become in its place, unless it is not there any more as
-// it was read: somebody has deleted it, which is not undone, or its record has
-// failed again.
+// replace replaces e by its successors. It does nothing if the entry was deleted
+// since it was read, or if its record has failed again.
 func (b *Box) replace(ctx context.Context, e *Entry, by []Entry) (was still, err error) {
 	unlock, err := b.lock(ctx, everyPut)
 	if err != nil {
@@ -219,7 +217,8 @@ func (b *Box) replace(ctx context.Context, e *Entry, by []Entry) (was still, err
 	if was != asRead {
 		return was, nil
 	}
-	// New entries first: a crash in between repeats, and loses nothing.
+	// Store new entries first: a crash in between repeats work and loses
+	// nothing.
 	for _, one := range by {
 		if err := b.putLocked(ctx, one, one.Record()); err != nil {
 			return was, fmt.Errorf("and its new error cannot be stored: %w", err)
@@ -234,7 +233,7 @@ func (b *Box) replace(ctx context.Context, e *Entry, by []Entry) (was still, err
 	return was, nil
 }
 
-// still is what has become of an entry since it was read.
+// still is the state of an entry since it was read.
 type still int
 
 const (
@@ -266,9 +265,9 @@ func (b *Box) deleteLocked(ctx context.Context, id string) error {
 
 const page = 100 // entries read at a time
 
-// Load reads which items are held. Holds does so when it is first called; a
-// program that parks whole items calls Load at its start, so that entries
-// which cannot be read are told then.
+// Load reads which items are held. The first Holds does that otherwise. A program
+// that parks whole items calls Load at its start, to learn of unreadable entries
+// early.
 func (b *Box) Load(ctx context.Context) error {
 	if err := b.load(ctx); err != nil {
 		return err
@@ -286,7 +285,7 @@ func (b *Box) Load(ctx context.Context) error {
 	return nil
 }
 
-// load is Load, where entries that cannot be read are no error.
+// load is Load, but unreadable entries are not an error.
 func (b *Box) load(ctx context.Context) error {
 	if b.held.isLoaded() {
 		return nil
@@ -337,7 +336,7 @@ func (b *Box) load(ctx context.Context) error {
 	}
 }
 
-// newLabel labels a letter that has no label; one that cannot be read gets none.
+// newLabel labels a letter without a label. An unreadable letter gets none.
 func newLabel(_ string, data []byte) []byte {
 	e, err := Parse(data)
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	mostDetails = 20      // errors of one failure that have details
-	mostDetail  = 4 << 10 // bytes of one
+	mostDetails = 20      // errors with details per failure
+	mostDetail  = 4 << 10 // bytes of one detail
 )
 
-// detailsOf returns what the errors in err's tree tell beside their text, in
-// the order in which their texts stand. Those tell that have a method
+// detailsOf returns the details of the errors in err's tree, in the order of their
+// texts. An error has details if it has a method
 //
 //	Details() map[string]string
 //
-// such as *document.Error, whose index, id, status and reason are in it.
+// such as *document.Error, with index, id, status and reason.
 func detailsOf(err error) []map[string]string {
 	var all []map[string]string
 	var walk func(error)
@@ -41,7 +41,7 @@ func detailsOf(err error) []map[string]string {
 	return all
 }
 
-// bounded returns a copy that can be kept.
+// bounded returns a bounded copy to keep.
 func bounded(d map[string]string) map[string]string {
 	d = maps.Clone(d)
 	for k, v := range d {
@@ -50,7 +50,7 @@ func bounded(d map[string]string) map[string]string {
 	return d
 }
 
-// cut bounds a text, and makes it one that JSON keeps as it is.
+// cut shortens a text to most bytes, and makes it survive JSON unchanged.
 func cut(text string, most int) string {
 	if len(text) > most {
 		text = text[:most] + "…"

@@ -13,56 +13,56 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// newestVersion is the newest that this package writes and reads; it reads older
-// ones, too. Records are written as version 1, gaps as version 2, records that
-// are compressed or had by reference as version 3.
+// newestVersion is the version of this program; it reads older versions too. It
+// writes records as version 1, gaps as version 2, and records that are compressed
+// or kept by reference as version 3.
 const newestVersion = 3
 
-// Entry is one record that failed for good, on one route; or, when Gap is set,
-// a range of records that were lost.
+// Entry is one record that failed for good on one route. If Gap is set, it is a
+// range of lost records.
 type Entry struct {
 	ID string
 
-	// Gap is set in place of a record: Raw, EventID, EventName and Route are
-	// empty then, and Sequence is its After.
+	// Gap replaces the record: Raw, EventID, EventName and Route are then
+	// empty, and Sequence is its After.
 	Gap *sluice.Gap
 
-	// Ref is set in place of Raw when the record was too large to be kept.
+	// Ref replaces Raw when the record was too large.
 	Ref *Reference
 
-	Raw       []byte // the record as it came, whole; see [Entry.Record]
+	Raw       []byte // the whole record as received; see [Entry.Record]
 	EventID   string
 	EventName sluice.EventName
 	Table     string
 	StreamARN string
-	ShardID   string // empty when it came by Lambda
+	ShardID   string // empty under Lambda
 	Sequence  sluice.Sequence
-	Origin    sluice.Origin // of the record when it failed
+	Origin    sluice.Origin // at the failure
 
-	Route    string // empty when the record could not be decoded or matched: it is for all routes
-	Attempts int    // calls of the route's handler, redrives included
-	Redrives int    // that failed
+	Route    string // empty when the record could not be decoded or matched: the entry is for all routes
+	Attempts int    // calls of the route's handler, including redrives
+	Redrives int    // failed redrives
 	First    Fault
 	Last     Fault
 	ParkedAt time.Time
 
-	// Unverified says why its signature does not prove who sent it. It is empty
-	// where that is proved, and in a [Box] whose letters nobody else can write.
+	// Unverified says why the signature does not prove the sender. It is empty
+	// after a proof, and in a [Box] whose letters no other program can write.
 	Unverified string
 }
 
-// Fault is one failure. Its texts are cut after 4 KiB each.
+// Fault is one failure. Each text is cut after 4 KiB.
 type Fault struct {
 	At    time.Time
 	Error string
 
-	// Details are of errors within that have a method Details() map[string]string:
-	// of a document that could not be written, its index and id, the status and
-	// the reason. One for each error.
+	// Details has one map for each error inside with a method Details()
+	// map[string]string. For a document that could not be written it has the
+	// index, the id, the status and the reason.
 	Details []map[string]string
 }
 
-// VersionError says that an entry was written by a newer program.
+// VersionError says that a newer program wrote the entry.
 type VersionError struct {
 	ID      string
 	Version int
@@ -72,7 +72,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("dead letter %s is of version %d, written by a newer program; this one reads versions up to %d: run the newer program", e.ID, e.Version, newestVersion)
 }
 
-// newEntry describes rec's failure.
+// newEntry returns the entry for rec's failure.
 func newEntry(rec *sluice.Record, f sluice.Failure, now time.Time) Entry {
 	e := Entry{
 		Raw: bytes.Clone(rec.Raw()), EventID: rec.EventID, EventName: rec.EventName, Table: rec.Table,
@@ -85,9 +85,9 @@ func newEntry(rec *sluice.Record, f sluice.Failure, now time.Time) Entry {
 	return e
 }
 
-// id is the record's fence, so that ids sort as the changes do, and a hash of
-// what else tells records and routes apart. The shard is left out: Lambda does
-// not say it.
+// id is the record's fence, so that ids sort like the changes, and a hash of the
+// other fields that identify a record and a route. It omits the shard, which
+// Lambda does not report.
 func id(e *Entry, route string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q", e.StreamARN, e.EventID, route)
@@ -102,7 +102,7 @@ func id(e *Entry, route string) string {
 	return fence.Fence() + "-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// sameFailure reports whether e and o, which have one id, are of one parking.
+// sameFailure reports whether e and o, which share an id, come from one parking.
 func (e *Entry) sameFailure(o *Entry) bool {
 	return e.ParkedAt.Equal(o.ParkedAt) && e.Attempts == o.Attempts && e.Redrives == o.Redrives &&
 		e.Last.At.Equal(o.Last.At) && e.Last.Error == o.Last.Error && e.First.Error == o.First.Error
@@ -115,26 +115,26 @@ func fault(at time.Time, err error) Fault {
 	return Fault{At: at, Error: cut(err.Error(), mostDetail), Details: detailsOf(err)}
 }
 
-// Record decodes the parked record, at its position and with the Origin
-// Redriven. Its Err says whether it can be decoded; a gap's cannot, and neither
-// can one that is had by reference, of which the keys are known. It aliases Raw.
+// Record decodes the parked record, with its position and the Origin Redriven. Its
+// Err says whether it could be decoded. A gap cannot, and neither can a record
+// kept by reference, whose keys are known. The record aliases Raw.
 func (e *Entry) Record() *sluice.Record {
 	rec := sluice.DecodeRecord(e.Raw)
 	switch {
 	case e.Ref != nil:
 		rec = e.Ref.record()
 		rec.EventID, rec.EventName, rec.Sequence = e.EventID, e.EventName, e.Sequence
-	case rec.EventName == sluice.Snapshot: // in place of a change it has that one's, beside its text
+	case rec.EventName == sluice.Snapshot: // it has the position of the change that it replaces, beside its text
 		rec.Sequence = e.Sequence
 	}
 	rec.Origin = sluice.Redriven
-	// An answer of GetRecords names neither stream nor shard.
+	// A GetRecords response names neither stream nor shard.
 	rec.Table, rec.StreamARN, rec.ShardID = e.Table, e.StreamARN, e.ShardID
 	return rec
 }
 
-// stored is an entry as it is kept. Names are added, never changed or removed;
-// a change that an older program would misread raises the version.
+// stored is the JSON form of an entry. Names are added, never changed or removed.
+// A change that an older program would misread raises the version.
 type stored struct {
 	Version   int         `json:"version"`
 	Kind      string      `json:"kind,omitempty"` // of version 2: "gap"; of 3 also "reference"
@@ -151,12 +151,13 @@ type stored struct {
 	Last      storedFault `json:"lastError"`
 	ParkedAt  time.Time   `json:"parkedAt"`
 
-	// One of the three: base64 holds what is no JSON text, gzip what is long.
+	// One of three: base64 for a record that is not JSON text, gzip for a long
+	// one.
 	Record json.RawMessage `json:"record,omitempty"`
 	Base64 []byte          `json:"recordBase64,omitempty"`
 	Gzip   []byte          `json:"recordGzip,omitempty"`
 
-	// In place of a record.
+	// Instead of a record.
 	Gap       *storedGap       `json:"gap,omitempty"`
 	Reference *storedReference `json:"reference,omitempty"`
 }
@@ -174,7 +175,7 @@ type storedFault struct {
 	Details []map[string]string `json:"details,omitempty"`
 }
 
-// Append appends the entry to dst as one line of JSON, without a line end.
+// Append appends the entry to dst as one line of JSON, without a newline.
 func (e *Entry) Append(dst []byte) ([]byte, error) { return e.stored().append(dst) }
 
 func (e *Entry) stored() *stored {
@@ -191,7 +192,7 @@ func (e *Entry) stored() *stored {
 	case e.Ref != nil:
 		s.Version, s.Kind = 3, kindReference
 		s.Reference = &storedReference{Keys: e.Ref.Keys.Raw(), Bytes: e.Ref.Bytes, Created: e.Ref.Created.UTC()}
-	case json.Valid(e.Raw) && utf8.Valid(e.Raw) && !hasNoncharacters(e.Raw): // else it would not stay as it came
+	case json.Valid(e.Raw) && utf8.Valid(e.Raw) && !hasNoncharacters(e.Raw): // else JSON would change it
 		s.Record = e.Raw
 	default:
 		s.Base64 = e.Raw
@@ -202,7 +203,7 @@ func (e *Entry) stored() *stored {
 func (s *stored) append(dst []byte) ([]byte, error) {
 	buf := bytes.NewBuffer(dst)
 	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false) // the record as it came
+	enc.SetEscapeHTML(false) // keeps the record as received
 	if err := enc.Encode(s); err != nil {
 		return nil, fmt.Errorf("dead letter %s: %w", s.ID, err)
 	}
@@ -213,15 +214,15 @@ func (s *stored) append(dst []byte) ([]byte, error) {
 	return data, nil
 }
 
-// noncharacters are what JSON allows in its texts, and SQS does not in a message.
+// noncharacters are allowed in JSON strings, but not in an SQS message.
 var noncharacters = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 
 func hasNoncharacters(data []byte) bool {
 	return bytes.Contains(data, []byte("\uFFFE")) || bytes.Contains(data, []byte("\uFFFF"))
 }
 
-// Parse reads what [Entry.Append] wrote, by this version or an older one; the
-// error of a newer one is a [*VersionError].
+// Parse decodes the output of [Entry.Append] of this or an older version. For a
+// newer version it returns a [*VersionError].
 func Parse(data []byte) (Entry, error) {
 	var head struct {
 		Version int    `json:"version"`

@@ -21,19 +21,19 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// File keeps letters in a file of their own, one JSON object a line: readable
-// with any tool, and apart from the positions. It implements state.Letters.
-// One process at a time may have it.
+// File keeps letters in a file of their own, one JSON object per line. Any tool
+// can read it, and it is separate from the positions. It implements state.Letters.
+// Only one process at a time may open it.
 //
-// Every change is appended and synced; letters are kept in memory, too. What
-// was replaced or deleted goes when the file is opened next.
+// Every change is appended and synced. Letters also stay in memory. Opening the
+// file removes replaced and deleted letters.
 type File struct {
 	path string
 
 	mu      sync.Mutex
 	f       *os.File
-	size    int64 // up to the last whole line
-	broken  error // why nothing can be appended any more
+	size    int64 // up to the end of the last whole line
+	broken  error // why appending is no longer possible
 	letters map[string]map[string][]byte
 }
 
@@ -45,11 +45,11 @@ type line struct {
 	ID      string          `json:"id"`
 	Deleted bool            `json:"deleted,omitempty"`
 	Letter  json.RawMessage `json:"letter,omitempty"`
-	Base64  []byte          `json:"letterBase64,omitzero"` // one that is no JSON text without spaces
+	Base64  []byte          `json:"letterBase64,omitzero"` // a letter that is not JSON text without spaces
 }
 
-// OpenFile opens the file at path, or creates it and the directories above it,
-// readable by this user only. One that others may read is refused.
+// OpenFile opens the file at path, or creates it and its directories, readable by
+// this user only. It refuses a file that others may read.
 func OpenFile(path string) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("dead-letter file: %w", err)
@@ -70,7 +70,7 @@ func OpenFile(path string) (*File, error) {
 		return nil, errors.Join(d.explain(err), d.f.Close())
 	}
 	if stale {
-		_ = d.compact() // where it fails, as on a full disk, the file is only longer
+		_ = d.compact() // after a failure, such as a full disk, the file is only longer
 	}
 	if err := syncDir(path); err != nil {
 		return nil, errors.Join(d.explain(err), d.f.Close())
@@ -78,9 +78,8 @@ func OpenFile(path string) (*File, error) {
 	return d, nil
 }
 
-// claim locks f, which was opened at path. Who had the file before may have put
-// a compacted one in its place between the two: a lock on the old one is worth
-// nothing.
+// claim locks f, which was opened at path. The previous owner may have replaced
+// the file by a compacted one before the lock. A lock on the old file is useless.
 func claim(f *os.File, path string) error {
 	if err := lock(f); err != nil {
 		return err
@@ -96,9 +95,9 @@ func claim(f *os.File, path string) error {
 	return err
 }
 
-// read reads all lines; stale says whether some are of no use any more. A last
-// line that is not whole was never acknowledged, and is cut off: its end is
-// missing, or a part that did not reach the disk before a crash reads as zeros.
+// read reads all lines. stale: some are obsolete. It cuts off an incomplete last
+// line, which was never acknowledged: its end is missing, or the part that did not
+// reach the disk before a crash reads as zeros.
 func (d *File) read() (stale bool, err error) {
 	r := bufio.NewReader(d.f)
 	for n := 1; ; n++ {
@@ -144,7 +143,7 @@ func (d *File) apply(l line) {
 	}
 }
 
-// explain says of which file err is, and what to do where that is known.
+// explain adds the file's name to err, and advice for known errors.
 func (d *File) explain(err error) error {
 	advice := ""
 	switch {
@@ -156,7 +155,7 @@ func (d *File) explain(err error) error {
 	return fmt.Errorf("dead-letter file %s: %w%s", d.path, err, advice)
 }
 
-// put returns the line that stores data, which it does not keep.
+// put returns the line that stores data; it does not keep data.
 func put(app, id string, data []byte) line {
 	data = append([]byte{}, data...)
 	var compact bytes.Buffer
@@ -166,8 +165,8 @@ func put(app, id string, data []byte) line {
 	return line{App: app, ID: id, Base64: data}
 }
 
-// compact writes what is left to a new file and puts it in the old one's place.
-// With an error the old one is still there and in use.
+// compact writes the current letters to a new file, which replaces the old one.
+// After an error the old file stays in use.
 func (d *File) compact() error {
 	tmp := d.path + ".new"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
@@ -199,7 +198,7 @@ func (d *File) compact() error {
 func encode(l line) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // the letter as it is
+	enc.SetEscapeHTML(false) // keeps the letter as it is
 	err := enc.Encode(l)
 	return buf.Bytes(), err
 }
@@ -223,7 +222,7 @@ func (d *File) append(ctx context.Context, l line) error {
 	}
 	if err != nil {
 		err = d.explain(err)
-		// Half a line must not stand before the next one.
+		// A partial line must not precede the next line.
 		if cut := d.f.Truncate(d.size); cut != nil {
 			d.broken = errors.Join(err, cut)
 		}
@@ -271,7 +270,7 @@ func (d *File) ListLetters(ctx context.Context, app, after string, limit int) ([
 	return letters, nil
 }
 
-// Close gives the file up. Nothing can be changed afterwards.
+// Close closes the file. Later changes fail.
 func (d *File) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,19 +7,19 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Filter chooses entries: those that all of its fields are true of. The zero
-// Filter chooses all.
+// Filter selects entries that match all of its fields. The zero Filter selects
+// all.
 type Filter struct {
-	Kind  string            // "record" for all that has one, also by reference, or "gap"
-	Route string            // its name; an entry for all routes has none
-	Table string            // its name; of a message the queue's
-	Key   map[string]string // key attributes by name, each with its value as text, a binary one in base64
-	Since time.Time         // parked then or later
+	Kind  string            // "record" for entries with a record or a reference, or "gap"
+	Route string            // name; an entry for all routes has none
+	Table string            // name; of a message, the queue's name
+	Key   map[string]string // key attributes by name, each value as text, binary in base64
+	Since time.Time         // parked at or after
 	Until time.Time         // parked before
-	Error string            // in the text of the first or the last error, upper and lower case alike
+	Error string            // part of the first or the last error text, ignoring case
 }
 
-// Matches reports whether f chooses e.
+// Matches reports whether f selects e.
 func (f *Filter) Matches(e *Entry) bool {
 	switch {
 	case f.Kind != "" && (f.Kind == kindGap) != (e.Gap != nil),

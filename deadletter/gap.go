@@ -13,10 +13,10 @@ import (
 
 const (
 	kindGap   = "gap"
-	gapPrefix = "gap-" // of ids; greater than any digit, so that gaps are found without reading the records
+	gapPrefix = "gap-" // of ids; greater than any digit, so gaps are found without reading records
 )
 
-// ParkGap keeps a gap, in the place of an earlier report of the same one.
+// ParkGap stores a gap and replaces an earlier report of it.
 func (b *Box) ParkGap(ctx context.Context, g *sluice.Gap) error {
 	unlock, err := b.lock(ctx, 1)
 	if err != nil {
@@ -27,8 +27,8 @@ func (b *Box) ParkGap(ctx context.Context, g *sluice.Gap) error {
 	return b.store(ctx, &e, label{})
 }
 
-// Gaps returns the gaps that were not acknowledged, ordered by After. Those
-// that cannot be read are named in the error, beside those that can.
+// Gaps returns the unacknowledged gaps, ordered by After. With an error that names
+// unreadable gaps it returns the others.
 func (b *Box) Gaps(ctx context.Context) ([]sluice.Gap, error) {
 	var gaps []sluice.Gap
 	var errs []error
@@ -50,8 +50,8 @@ func (b *Box) Gaps(ctx context.Context) ([]sluice.Gap, error) {
 	}
 }
 
-// AcknowledgeGap forgets a gap: somebody has seen it. It does what Delete does
-// with the gap's id.
+// AcknowledgeGap deletes a gap that an operator has seen, like Delete with the
+// gap's id.
 func (b *Box) AcknowledgeGap(ctx context.Context, g *sluice.Gap) error {
 	return b.Delete(ctx, gapID(g))
 }
@@ -75,7 +75,7 @@ func gapEntry(g *sluice.Gap) Entry {
 	}
 }
 
-// gapID is the same for every report of one gap.
+// gapID returns the same id for every report of one gap.
 func gapID(g *sluice.Gap) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q", g.StreamARN, g.ShardID, g.After)
@@ -85,7 +85,7 @@ func gapID(g *sluice.Gap) string {
 	return gapPrefix + g.After.Fence() + "-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// storedGap is what an entry says of a gap besides its position.
+// storedGap is the JSON form of a gap without its position.
 type storedGap struct {
 	Before string `json:"before,omitempty"`
 	Gone   bool   `json:"gone,omitempty"`

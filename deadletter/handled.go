@@ -9,14 +9,14 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Handled says that a route has succeeded with rec or skipped it. It deletes the
-// letters in which rec was parked for this route, or for all routes. So no
-// redrive runs a change that was handled since: a process that ends between
-// Park and the storing of its position reads the record again. Call it before
-// the record's position is stored, for each record: without a letter for rec it
-// answers from memory, or asks the store for two ids, for 10 s at most.
+// Handled notes that a route has succeeded with rec or skipped it. It deletes the
+// letters of rec for this route and for all routes. So no redrive runs a change
+// that was handled after its parking. That happens when a process ends between
+// Park and storing the position, and reads the record again. Call Handled for each
+// record before its position is stored. Without a letter for rec it answers from
+// memory, or asks the store for two ids, for at most 10 s.
 func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) error {
-	if b.until.read.Load() && !b.until.concerns(rec) { // without a context: this is on the way of every record
+	if b.until.read.Load() && !b.until.concerns(rec) { // without ctx, because every record takes this path
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, handledTimeout)
@@ -41,24 +41,24 @@ func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) err
 	return nil
 }
 
-// until bounds the records that have a letter: none that was created later has.
+// until bounds the creation times of records with a letter.
 type until struct {
-	read atomic.Bool  // the store was asked
+	read atomic.Bool  // the store was read
 	at   atomic.Int64 // Unix nanoseconds
 }
 
 const (
 	handledTimeout = 10 * time.Second
-	maxSkew        = time.Hour // by which our clock may be behind the one that dates records
+	maxSkew        = time.Hour // most by which this clock may lag behind the clock that dates records
 )
 
-// concerns reports whether there may be a letter of rec.
+// concerns reports whether rec may have a letter.
 func (u *until) concerns(rec *sluice.Record) bool {
 	at := u.at.Load()
 	return at != math.MinInt64 && (rec.Created.IsZero() || rec.Created.UnixNano() <= at)
 }
 
-// readUntil asks whether there are letters of an earlier process.
+// readUntil looks for letters of an earlier process.
 func (b *Box) readUntil(ctx context.Context) error {
 	letters, err := b.letters.ListLetters(ctx, b.app, "", 1)
 	if err != nil {
@@ -71,7 +71,7 @@ func (b *Box) readUntil(ctx context.Context) error {
 	return nil
 }
 
-// raise says that a record of this time has a letter; the zero time is not known.
+// raise notes that a record of this creation time has a letter; zero is unknown.
 func (u *until) raise(created time.Time) {
 	at := int64(math.MinInt64 + 1)
 	if !created.IsZero() {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// held is which items have entries.
+// held knows which items have entries.
 type held struct {
 	mu     sync.RWMutex
 	loaded bool
@@ -19,7 +19,7 @@ type held struct {
 	unread map[string]unread // by id
 }
 
-// heldItem is an item of a table, whichever stream its changes came by.
+// heldItem is an item of a table, in any of its streams.
 type heldItem struct {
 	table string // ARN
 	keys  uint64 // hash
@@ -30,9 +30,9 @@ type heldEntry struct {
 	sequence          sluice.Sequence
 }
 
-// before reports whether the entry is of an earlier change than rec, which is
-// of the same item. Streams of one table differ in the time of their creation,
-// which is the end of their ARN; sequence numbers order changes of one stream.
+// before reports whether the entry is of an earlier change than rec, of the same
+// item. Streams of one table differ in their creation time, the end of the ARN.
+// Sequence numbers order the changes of one stream.
 func (e *heldEntry) before(rec *sluice.Record) bool {
 	if e.stream != rec.StreamARN {
 		return e.stream < rec.StreamARN
@@ -40,15 +40,15 @@ func (e *heldEntry) before(rec *sluice.Record) bool {
 	return e.sequence.Compare(rec.Sequence) < 0
 }
 
-// isLoaded reports whether it is known what is held.
+// isLoaded reports whether the held items are loaded.
 func (h *held) isLoaded() bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.loaded
 }
 
-// setLoaded says that all stored entries were added, but for these, which cannot
-// be read.
+// setLoaded notes that all stored entries were added, except the given unreadable
+// ones.
 func (h *held) setLoaded(all []unread) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,7 +62,7 @@ func (h *held) setLoaded(all []unread) {
 func (h *held) add(id string, l label) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !l.keys.Exists() { // nobody knows which item it is
+	if !l.keys.Exists() { // its item is unknown
 		return
 	}
 	if _, ok := h.ids[id]; ok {
@@ -93,15 +93,14 @@ func (h *held) remove(id string) {
 	}
 }
 
-// replaced says that what is stored under id was written by this program: it can
-// be read.
+// replaced notes that this program wrote the entry id, so it is readable.
 func (h *held) replaced(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.unread, id)
 }
 
-// unreadable are the entries that cannot be read, in the order of their ids.
+// unreadable returns the unreadable entries, ordered by id.
 func (h *held) unreadable() (all []unread) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -111,7 +110,7 @@ func (h *held) unreadable() (all []unread) {
 	return all
 }
 
-// holds looks for entries before rec only: a record that comes again after a
+// holds considers only entries before rec. A record that is read again after a
 // restart is not held by its own entry.
 func (h *held) holds(rec *sluice.Record, route string) bool {
 	h.mu.RLock()
@@ -124,9 +123,8 @@ func (h *held) holds(rec *sluice.Record, route string) bool {
 	})
 }
 
-// earlier returns the ids of the entries that are of earlier changes of rec's
-// item, and for the same route, in their order. One for all routes among them is
-// behind those of every route.
+// earlier returns the ids of entries for earlier changes of rec's item and the
+// same route, in order. An entry for all routes comes behind those of every route.
 func (h *held) earlier(rec *sluice.Record, route string) (ids []string) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -158,7 +156,7 @@ func itemOf(rec *sluice.Record) heldItem {
 	return heldItem{tableOf(rec.StreamARN), rec.Keys.Hash()}
 }
 
-// tableOf is the ARN of a stream's table.
+// tableOf returns the ARN of a stream's table.
 func tableOf(streamARN string) string {
 	table, _, _ := strings.Cut(streamARN, "/stream/")
 	return table

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// SignatureBytes is how much longer a letter is once it is signed.
+	// SignatureBytes is the number of bytes that a signature adds to a letter.
 	SignatureBytes = len(signatureHead) + keyIDLength + 1 + 2*sha256.Size + 1
 
-	// What is signed begins with purpose, so that a signature by the same key for
-	// another purpose is none of a letter.
+	// The signed text begins with purpose. A signature by the same key for
+	// another purpose therefore never fits a letter.
 	purpose       = "sluice dead letter 1\x00"
 	keyPurpose    = "sluice dead letter key 1\x00"
 	signatureHead = `,"signature":"1:`
@@ -30,18 +30,17 @@ const (
 	mostKeyFile   = 64 << 10
 )
 
-// Keys sign letters that leave for where others can write, such as a queue, and
-// verify letters that come from there. The first key signs and all verify, so that
-// a new key can take the place of an old one. The zero Keys has none: it signs and
-// verifies nothing.
+// Keys sign letters for places where others can write, such as a queue, and verify
+// letters from there. The first key signs and all verify, so a new key can replace
+// an old one. The zero Keys has no key: it signs and verifies nothing.
 type Keys struct {
 	keys []key
-	from string // where they are, for errors
+	from string // source, for errors
 }
 
 type key struct {
 	secret []byte
-	id     string // tells keys apart, and nothing of the secret
+	id     string // identifies the key without revealing it
 }
 
 func newKey(secret string) key {
@@ -57,8 +56,8 @@ func (k *key) sum(purpose string, data []byte) []byte {
 	return h.Sum(nil)
 }
 
-// parseKeys reads keys with white space between them, each a text of at least 32
-// characters. from names where they are, for errors.
+// parseKeys parses keys separated by white space, each of at least 32 characters.
+// from names their source in errors.
 func parseKeys(text, from string) (Keys, error) {
 	k := Keys{from: from}
 	for i, secret := range strings.Fields(text) {
@@ -95,9 +94,10 @@ func keyFileError(path string, err error) error {
 	return fmt.Errorf("key file %s: %w", path, err)
 }
 
-// FindKeys reads the keys that are in SLUICE_LETTER_KEY, or in the file that SLUICE_LETTER_KEY_FILE
-// names, or else in file. There may be none. In a Lambda function everybody may
-// read the file: nobody else is there, and its package has to be readable.
+// FindKeys reads the keys from SLUICE_LETTER_KEY, the file named in
+// SLUICE_LETTER_KEY_FILE, or file. The result may be empty. In a Lambda function
+// other users may read the file: it has no other users, and its package must be
+// readable.
 func FindKeys(env func(string) string, file string) (Keys, error) {
 	if text := env(access.LetterKeyEnv); text != "" {
 		return parseKeys(text, "$"+access.LetterKeyEnv)
@@ -119,9 +119,8 @@ func FindKeys(env func(string) string, file string) (Keys, error) {
 // IsZero reports whether there is no key.
 func (k Keys) IsZero() bool { return len(k.keys) == 0 }
 
-// Sign returns a letter, as [Entry.Append] and [Entry.Fit] make it, with the
-// signature of all its bytes as its last member. Without a key it returns the
-// letter as it is.
+// Sign appends a signature of all bytes to a letter of [Entry.Append] or
+// [Entry.Fit], as its last member. Without a key it returns the letter unchanged.
 func (k Keys) Sign(letter []byte) []byte {
 	body, ok := bytes.CutSuffix(letter, []byte("}"))
 	if k.IsZero() || !ok {
@@ -131,8 +130,8 @@ func (k Keys) Sign(letter []byte) []byte {
 	return fmt.Appendf(slices.Clone(body), `%s%s:%x"}`, signatureHead, first.id, first.sum(purpose, body))
 }
 
-// Verify returns why the signature of a letter does not prove that a program with
-// one of the keys sent the letter as it is.
+// Verify returns nil if a program with one of the keys sent the letter unchanged,
+// and otherwise the reason.
 func (k Keys) Verify(letter []byte) error {
 	body, id, sum, ok := cutSignature(letter)
 	if !ok {
@@ -155,7 +154,8 @@ func (k Keys) Verify(letter []byte) error {
 	return nil
 }
 
-// cutSignature cuts a letter into what is signed and the parts of the signature.
+// cutSignature splits a letter into its signed part and the parts of the
+// signature.
 func cutSignature(letter []byte) (body []byte, keyID string, sum []byte, ok bool) {
 	at := len(letter) - SignatureBytes - len("}")
 	if at < 0 || letter[len(letter)-1] != '}' {
@@ -170,9 +170,9 @@ func cutSignature(letter []byte) (body []byte, keyID string, sum []byte, ok bool
 	return letter[:at], keyID, sum, true
 }
 
-// ContentID is an id of what a redrive of e acts on, whatever its ID and its errors
-// are. By it, a person who names a letter that nobody has signed ([How.Unsigned])
-// means the one that was looked at: another with its ID can be sent meanwhile.
+// ContentID returns an id of everything in e that a redrive uses. ID and errors do
+// not change it. It names an unsigned letter ([How.Unsigned]) as the operator saw
+// it: another letter with the same ID may be sent meanwhile.
 func (e *Entry) ContentID() (string, error) {
 	s := e.stored()
 	s.ID, s.Attempts, s.Redrives, s.ParkedAt = "", 0, 0, time.Time{}
@@ -190,6 +190,7 @@ func (e *Entry) ContentID() (string, error) {
 	if !fence.Valid() {
 		fence = ""
 	}
-	// Twice as much as of other ids: whoever makes up letters can look for two of one id.
+	// Twice the length of other ids: the author of a letter can search for two
+	// with the same id.
 	return prefix + fence.Fence() + "-" + hex.EncodeToString(sum[:16]), nil
 }

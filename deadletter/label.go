@@ -7,25 +7,25 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// label is what a box must know of an entry to tell which item it holds. Stores
-// that can (state.Labels) keep it beside the letter, so that a start reads some
-// hundred bytes of each letter, however large it is.
+// label is the part of an entry that tells which item it holds. Stores with
+// state.Labels keep it beside the letter. So a start reads a few hundred bytes per
+// letter, however large the letter is.
 type label struct {
 	route, stream string
 	sequence      sluice.Sequence
-	keys          item.Item // none: it holds no item
+	keys          item.Item // none: the entry holds no item
 }
 
 func labelOf(route string, rec *sluice.Record) label {
 	return label{route, rec.StreamARN, rec.Sequence, rec.Keys}
 }
 
-// labelVersion is the first byte of a label; the program reads letters that have
-// a label with another one.
+// labelVersion is the first byte of a label. If it differs, the program reads the
+// letter instead.
 const labelVersion = 1
 
-// append appends the route, the stream, the sequence number and the keys as they
-// came, each behind its length.
+// append appends the route, the stream, the sequence number and the unchanged
+// keys, each after its length.
 func (l *label) append(dst []byte) []byte {
 	dst = append(dst, labelVersion)
 	for _, part := range []string{l.route, l.stream, string(l.sequence), string(l.keys.Raw())} {
@@ -35,7 +35,7 @@ func (l *label) append(dst []byte) []byte {
 	return dst
 }
 
-// parseLabel reads what append wrote; ok is false when it is anything else.
+// parseLabel decodes the output of append; ok is false for other data.
 func parseLabel(data []byte) (l label, ok bool) {
 	if len(data) == 0 || data[0] != labelVersion {
 		return label{}, false

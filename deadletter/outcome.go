@@ -9,26 +9,26 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Result is what came of one entry's redrive.
+// Result is the result of redriving one entry.
 type Result string
 
 const (
 	Done     Result = "done"      // succeeded; deleted
 	Failed   Result = "failed"    // failed again; kept
-	Refused  Result = "refused"   // not run, for the reason in the error; kept
+	Refused  Result = "refused"   // not run, because of Error; kept
 	Waiting  Result = "waiting"   // not run, because earlier changes of its item stay parked; kept
 	IsGap    Result = "gap"       // has no record; kept
-	WouldRun Result = "would run" // of a dry run
+	WouldRun Result = "would run" // in a dry run
 )
 
-// Outcome says what came of one entry's redrive.
+// Outcome describes the redrive of one entry.
 type Outcome struct {
 	ID      string   `json:"id"`
 	Result  Result   `json:"result"`
-	Routes  []string `json:"routes,omitempty"`  // that ran, or would
-	Error   string   `json:"error,omitempty"`   // of what failed or was refused, without what stands above
-	Note    string   `json:"note,omitempty"`    // what else there is to know, such as that not the record itself was run
-	Earlier []string `json:"earlier,omitempty"` // ids that it waits for
+	Routes  []string `json:"routes,omitempty"`  // that ran, or would run
+	Error   string   `json:"error,omitempty"`   // without the fields above
+	Note    string   `json:"note,omitempty"`    // further information, such as that another record was run instead
+	Earlier []string `json:"earlier,omitempty"` // ids of the entries that it waits for
 }
 
 func (h *How) tell(o Outcome) {
@@ -37,8 +37,8 @@ func (h *How) tell(o Outcome) {
 	}
 }
 
-// say notes why, without what o says itself: the id, what came of it, and the
-// route when it is the only one.
+// say sets the error, without the parts that o already has: the id, the result,
+// and the route if it is the only one.
 func (o *Outcome) say(err error) {
 	if err == nil {
 		return
@@ -49,7 +49,7 @@ func (o *Outcome) say(err error) {
 	o.Error = strings.TrimPrefix(err.Error(), ErrRefused.Error()+": ")
 }
 
-// fetch reads e's record again, and notes in o what it is.
+// fetch reads e's record again, and notes its kind in o.
 func fetch(ctx context.Context, e *Entry, f Fetch, o *Outcome) (*sluice.Record, error) {
 	if f == nil {
 		return nil, fmt.Errorf("%w: its record of %d bytes was too large to be kept, and nothing says how to read it again", ErrRefused, e.Ref.Bytes)

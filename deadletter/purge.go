@@ -11,9 +11,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// All calls f with each entry that the filter chooses, in the order of ids. Those
-// that cannot be read are left out and named in the error, beside an error of f,
-// which ends it.
+// All calls f with each entry that the filter selects, ordered by id. An error of
+// f ends it. Unreadable entries are skipped and named in the error.
 func (b *Box) All(ctx context.Context, filter Filter, f func(Entry) error) error {
 	var errs []error
 	for after := ""; ; {
@@ -34,11 +33,11 @@ func (b *Box) All(ctx context.Context, filter Filter, f func(Entry) error) error
 	}
 }
 
-// Purge deletes the entries that the filter chooses: what they hold is lost, and
-// their items are no longer held by them. It returns how many there were; a dry
-// run only counts. Entries that cannot be read are left, and named in the error;
-// they can be deleted by their ids. One that fails again meanwhile is left, too.
-// Deleting a gap acknowledges it.
+// Purge deletes the entries that the filter selects, and their records for good.
+// It no longer holds their items. It returns the number of entries; a dry run only
+// counts. It keeps unreadable entries and names them in the error: delete them by
+// id. It also keeps an entry whose record fails again meanwhile. Deleting a gap
+// acknowledges it.
 func (b *Box) Purge(ctx context.Context, filter Filter, dryRun bool) (n int, err error) {
 	release, err := b.alone(ctx)
 	if err != nil {
@@ -64,28 +63,27 @@ func (b *Box) Purge(ctx context.Context, filter Filter, dryRun bool) (n int, err
 	return n, err
 }
 
-// Count is how many entries are alike.
+// Count is the number of entries with the same fields.
 type Count struct {
-	Route string `json:"route"` // empty: for all routes, or gaps
+	Route string `json:"route"` // empty: all routes, or gaps
 	Table string `json:"table"`
 	Kind  string `json:"kind"` // record or gap
 	N     int    `json:"count"`
 }
 
-// headBytes is enough for all that Counts wants of a letter, whose route and
-// table stand before what is long.
+// headBytes is enough of a letter for Counts: route and table precede the long
+// fields.
 const headBytes = 2048
 
-// heads is a store that lists the beginnings of letters.
+// heads is a store that can list the first bytes of letters.
 type heads interface {
 	ListLetterHeads(ctx context.Context, app, after string, limit, bytes int) ([]state.Letter, error)
 }
 
 const headPage = 1000
 
-// Counts counts the entries by table and route, ordered by both, without reading
-// their records where the store can do without. Those that cannot be read are
-// named in the error.
+// Counts counts the entries by table and route, ordered by both. If the store
+// allows it, Counts does not read records. The error names unreadable entries.
 func (b *Box) Counts(ctx context.Context) ([]Count, error) {
 	list := b.letters.ListLetters
 	if h, ok := b.letters.(heads); ok {
@@ -103,7 +101,7 @@ func (b *Box) Counts(ctx context.Context) ([]Count, error) {
 		for _, l := range letters {
 			after = l.ID
 			c, err := countOf(l.Data)
-			if err != nil { // longer than usual, or no letter at all
+			if err != nil { // longer than usual, or not a letter
 				var e Entry
 				if e, err = b.Get(ctx, l.ID); err == nil {
 					c = Count{Route: e.Route, Table: e.Table, Kind: kindOf(e.Gap != nil)}
@@ -140,8 +138,8 @@ func kindOf(gap bool) string {
 	return "record"
 }
 
-// countOf reads the members at the beginning of a letter, up to its position,
-// which stands behind all that is wanted.
+// countOf reads the first members of a letter, up to its position, which comes
+// after all that it needs.
 func countOf(data []byte) (Count, error) {
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -12,33 +12,34 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// How says how entries are redriven. The zero How is ready to use.
+// How controls a redrive. The zero How is ready to use.
 type How struct {
-	// DryRun finds out what would run, and changes nothing.
+	// DryRun reports what would run, and changes nothing.
 	DryRun bool
-	// Earlier has Redrive run the entries of earlier changes of the item first.
+	// Earlier makes Redrive run the entries of earlier changes of the item
+	// first.
 	Earlier bool
-	// Force runs an entry although an earlier change of its item is still parked.
+	// Force runs an entry even if an earlier change of its item is parked.
 	Force bool
-	// Allow names routes that run redriven records although they do not allow it
-	// themselves: an older change may take the place of a newer one then.
+	// Allow names routes that run redriven records without router.Redrive. An
+	// older change may then overwrite a newer one.
 	Allow []string
-	// Unsigned are the ids of letters that are run although their signature does
-	// not prove who sent them; see [NewSignedBox].
+	// Unsigned names the letters that run although their signature does not
+	// prove the sender; see [NewSignedBox].
 	Unsigned []string
-	// Fetch reads records that are had by reference; nil refuses them.
+	// Fetch reads records kept by reference; nil refuses such entries.
 	Fetch Fetch
-	// Told is called with what came of each entry, as it comes; nil: nobody is told.
+	// Told, if not nil, is called with the outcome of each entry as it ends.
 	Told func(Outcome)
 }
 
-// earlierError says that earlier changes of an entry's item are still parked, or
-// may be: nobody knows of which item an entry is that cannot be read.
+// earlierError says that earlier changes of an entry's item are parked, or may be:
+// the item of an unreadable entry is unknown.
 type earlierError struct {
 	ID  string
-	IDs []string // of the earlier ones, in their order; or of those that cannot be read
+	IDs []string // of the earlier entries in order, or of the unreadable ones
 
-	unread string // which cannot be read, and what to do
+	unread string // why they are unreadable, and what to do
 }
 
 func (e *earlierError) Error() string {
@@ -52,16 +53,15 @@ func (e *earlierError) why() string {
 	return fmt.Sprintf("earlier changes of its item are still parked: %s; redrive them first, or together", strings.Join(e.IDs, ", "))
 }
 
-// Redrive runs the route of one entry again, or all routes that its record
-// takes when it names none, and deletes the entry once they have succeeded. An
-// entry that fails again stays, with the new error; where it named no route
-// it becomes one entry for each route that failed. Routes that do not allow
-// redriven records refuse before anything is run; a gap, which has no record,
-// is refused too ([ErrRefused]).
+// Redrive runs the route of one entry again, and deletes the entry once the route
+// has succeeded. An entry without a route runs all routes of its record. An entry
+// that fails again stays, with the new error. If it had no route, it becomes one
+// entry for each failed route. Routes that do not allow redriven records refuse
+// before anything runs. A gap, which has no record, is refused too ([ErrRefused]).
 //
-// While an earlier change of the item is parked for the same route, or an entry
-// that cannot be read may be one, the entry is refused with an error that names them,
-// unless how says what to do.
+// Redrive refuses the entry while an earlier change of its item is parked for the
+// same route, or an unreadable entry may be one. The error names these entries.
+// How can override it.
 func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How) error {
 	release, err := b.alone(ctx)
 	if err != nil {
@@ -91,10 +91,10 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 	}
 	for _, id := range earlier {
 		before, err := b.Get(ctx, id)
-		if errors.Is(err, ErrNotFound) { // somebody purged it meanwhile
+		if errors.Is(err, ErrNotFound) { // purged meanwhile
 			continue
 		}
-		if err != nil { // which nobody is told
+		if err != nil { // told to nobody yet
 			return err
 		}
 		if err := b.redriveEntry(ctx, m, before, how); err != nil {
@@ -102,7 +102,7 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 			return err
 		}
 	}
-	if len(earlier) > 0 { // somebody may have deleted it, or its record has failed anew
+	if len(earlier) > 0 { // it may be deleted, or its record may have failed again
 		if e, err = b.Get(ctx, id); err != nil {
 			return err
 		}
@@ -110,22 +110,22 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 	return b.redriveEntry(ctx, m, e, how)
 }
 
-// Report is what RedriveAll did.
+// Report is the result of RedriveAll.
 type Report struct {
 	Done     int `json:"done"`     // succeeded; deleted
 	Failed   int `json:"failed"`   // failed or were refused; kept
-	Waiting  int `json:"waiting"`  // not tried, because an earlier change of their item is still parked; kept
+	Waiting  int `json:"waiting"`  // not tried, because an earlier change of their item is parked; kept
 	Gaps     int `json:"gaps"`     // not tried, because they have no record; kept
-	WouldRun int `json:"wouldRun"` // of a dry run
+	WouldRun int `json:"wouldRun"` // in a dry run
 }
 
-// RedriveAll redrives every entry that the filter chooses and that is there when
-// it begins, a table's streams one behind the other, each in the order of ids:
-// changes of one item in their order, and none after one that failed, that the
-// filter left out, or that cannot be read and may be of the item, unless
-// how.Force. The error joins what how.Told was not told: entries that cannot be
-// read, and those that failed when it is nil. Cancelling ctx, or a store that
-// cannot be read, ends it between two entries.
+// RedriveAll redrives every entry that the filter selects and that exists at its
+// start. It runs the streams of a table one after another, each ordered by id. So
+// changes of one item run in order. An entry waits behind an earlier entry of its
+// item that failed, that the filter left out, or that is unreadable and may be of
+// the item, unless how.Force is set. The error joins what how.Told does not
+// report: unreadable entries, and failures if how.Told is nil. It ends between two
+// entries when ctx is cancelled or the store cannot be read.
 func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, how How) (Report, error) {
 	release, err := b.alone(ctx)
 	if err != nil {
@@ -145,12 +145,13 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, h
 		if err := ctx.Err(); err != nil {
 			return r, errors.Join(append(errs, err)...)
 		}
-		// As it is now: somebody may have deleted it, or its record has failed anew.
+		// Read it again: it may be deleted, or its record may have failed
+		// again.
 		e, err := b.Get(ctx, id)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
-		if err != nil { // what comes behind may be of the same item
+		if err != nil { // entries behind it may be of the same item
 			return r, errors.Join(append(errs, err)...)
 		}
 		chosen := filter.Matches(&e)
@@ -187,7 +188,7 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, h
 	return r, errors.Join(errs...)
 }
 
-// redriveEntry redrives e, and tells what came of it.
+// redriveEntry redrives e, and reports the outcome.
 func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry, how How) error {
 	o := Outcome{ID: e.ID}
 	err := b.runEntry(ctx, m, e, how, &o)
@@ -251,7 +252,7 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 		one := e
 		if e.Route == "" {
 			one.ID, one.Route = id(&e, rt.Name), rt.Name
-			if e.Unverified != "" { // it must not take the place of a signed one with that id
+			if e.Unverified != "" { // it must not replace a signed letter with that id
 				content, err := one.ContentID()
 				if err != nil {
 					return errors.Join(append(failed, err)...)
@@ -264,7 +265,7 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 		one.Last = fault(time.Now(), err)
 		again = append(again, one)
 	}
-	// What happened has happened, whether or not the caller still waits.
+	// Store the result even if the caller no longer waits.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	switch was, err := b.replace(ctx, &e, again); {
@@ -290,14 +291,14 @@ type routeError struct {
 func (e *routeError) Error() string { return fmt.Sprintf("route %q: %v", e.route, e.err) }
 func (e *routeError) Unwrap() error { return e.err }
 
-// storeTimeout is for storing what came of a redrive.
+// storeTimeout limits storing the result of a redrive.
 const storeTimeout = 10 * time.Second
 
-// ErrRefused says that a route does not take redriven records, that it does
-// not take this record any more, or that there is no record.
+// ErrRefused says that a route does not take redriven records or no longer takes
+// this record, or that the entry has no record.
 var ErrRefused = errors.New("redrive refused")
 
-// routesOf returns the routes that rec is to run, all of which allow it, or are
+// routesOf returns the routes for rec. Each allows redriven records, or is in
 // allowed.
 func routesOf(m sluice.Matcher, rec *sluice.Record, name string, allowed []string) ([]*sluice.Route, error) {
 	if err := rec.Err(); err != nil {
@@ -314,7 +315,7 @@ func routesOf(m sluice.Matcher, rec *sluice.Record, name string, allowed []strin
 			case !refusal.Refuses(rt.Name):
 			case slices.Contains(allowed, rt.Name):
 				routes = append(routes, rt)
-			case name == "" || name == rt.Name: // what others refuse does not matter
+			case name == "" || name == rt.Name: // refusals of other routes do not matter
 				return nil, notAllowed(rt.Name)
 			}
 		}
@@ -325,7 +326,7 @@ func routesOf(m sluice.Matcher, rec *sluice.Record, name string, allowed []strin
 		switch i := slices.IndexFunc(routes, named); {
 		case i >= 0:
 			routes, err = routes[i:i+1], nil
-		case err != nil: // which says nothing of the route
+		case err != nil: // it says nothing about the route
 			return nil, fmt.Errorf("%w: route %q: %w", ErrRefused, name, err)
 		case !slices.ContainsFunc(m.Routes(), named):
 			return nil, fmt.Errorf("%w: there is no route %q any more: bring its name back, or delete the dead letter", ErrRefused, name)
@@ -348,8 +349,8 @@ func notAllowed(route string) error {
 	return fmt.Errorf("%w: route %q does not allow redriven records: later changes of the item may have been handled since, which this one could undo. Where it cannot, run it by --allow %[2]q once, or give the route redrive: true (router.Redrive)", ErrRefused, route)
 }
 
-// call calls a route's handler under its timeout, on a goroutine of its own:
-// a Goexit would end the caller's.
+// call runs a route's handler under its timeout, on its own goroutine, because a
+// Goexit would end the caller's.
 func call(ctx context.Context, rt *sluice.Route, rec *sluice.Record) error {
 	if rt.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -361,7 +362,7 @@ func call(ctx context.Context, rt *sluice.Route, rec *sluice.Record) error {
 		var err error
 		returned := false
 		defer func() {
-			if !returned { // panic, or Goexit, of which recover knows nothing
+			if !returned { // panic, or Goexit, which recover cannot see
 				err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
 			}
 			result <- err

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// alone waits until nobody else redrives or purges, so that an item's entries
-// stay in order.
+// alone waits until no other redrive or purge runs, so that an item's entries stay
+// in order.
 func (b *Box) alone(ctx context.Context) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -26,15 +26,15 @@ func (b *Box) alone(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// unread is an entry that cannot be read: a newer program's, or a damaged one.
+// unread is an unreadable entry: from a newer program, or damaged.
 type unread struct {
 	id       string
 	err      error
-	stream   string // empty when that cannot be told either
+	stream   string // empty if unknown
 	sequence sluice.Sequence
 }
 
-// newUnread tells of l what every version says at the same place.
+// newUnread reads the fields that every version has in the same place.
 func newUnread(l state.Letter, err error) unread {
 	u := unread{id: l.ID, err: unreadable(l.ID, err)}
 	var s struct {
@@ -47,8 +47,8 @@ func newUnread(l state.Letter, err error) unread {
 	return u
 }
 
-// mayPrecede reports whether u may be of an earlier change of rec's item. Nobody
-// knows its item; a table and a position it has where they can be told.
+// mayPrecede reports whether u may be of an earlier change of rec's item. Its item
+// is unknown; its table and position are known if readable.
 func (u *unread) mayPrecede(rec *sluice.Record) bool {
 	switch {
 	case strings.HasPrefix(u.id, gapPrefix):
@@ -62,15 +62,15 @@ func (u *unread) mayPrecede(rec *sluice.Record) bool {
 	return e.before(rec)
 }
 
-// mostNamed is how many entries that cannot be read are named: after a step back
-// to an older version it may be all.
+// mostNamed limits the unreadable entries that are named. After a downgrade all
+// may be unreadable.
 const mostNamed = 3
 
-// behind has e wait for those that cannot be read and may come before it, the
-// first few of which it names.
+// behind makes e wait for unreadable entries that may precede it, and names the
+// first few.
 func (o *Outcome) behind(all []unread, e *Entry) {
 	rec := e.Record()
-	if !rec.Keys.Exists() { // such as a message, which comes behind none
+	if !rec.Keys.Exists() { // such as a message, which waits for none
 		return
 	}
 	var ids []string
@@ -91,13 +91,13 @@ func (o *Outcome) behind(all []unread, e *Entry) {
 	o.Note = names + " cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force"
 }
 
-// scanned is what is there when a redrive of all begins.
+// scanned is the entries at the start of RedriveAll.
 type scanned struct {
-	ids    map[string][]string // by stream, in their order
-	unread []unread            // in the order of their ids
+	ids    map[string][]string // by stream, in order
+	unread []unread            // ordered by id
 }
 
-// scan notes which entries there are. Its error is the store's.
+// scan lists the entries. Its error is the store's.
 func (b *Box) scan(ctx context.Context) (*scanned, error) {
 	s := &scanned{ids: make(map[string][]string)}
 	for after := ""; ; {
@@ -120,7 +120,7 @@ func (b *Box) scan(ctx context.Context) (*scanned, error) {
 	}
 }
 
-// errs says which entries cannot be read, and why.
+// errs returns the errors of the unreadable entries.
 func (s *scanned) errs() (errs []error) {
 	for _, u := range s.unread {
 		errs = append(errs, u.err)
@@ -128,7 +128,7 @@ func (s *scanned) errs() (errs []error) {
 	return errs
 }
 
-// inOrder returns the ids; of one table the oldest stream comes first.
+// inOrder returns the ids, with the oldest stream of each table first.
 func (s *scanned) inOrder() (ids []string) {
 	for _, stream := range slices.Sorted(maps.Keys(s.ids)) {
 		ids = append(ids, s.ids[stream]...)
@@ -136,26 +136,26 @@ func (s *scanned) inOrder() (ids []string) {
 	return ids
 }
 
-// waits is the outcome of e when it has to wait: for entries of its item that
-// stay, and for those that cannot be read and may come before it.
+// waits returns the outcome of e if it must wait: for entries of its item that
+// stay, or for unreadable entries that may precede it.
 func (s *scanned) waits(stays parkedItems, e *Entry) Outcome {
 	o := Outcome{ID: e.ID, Result: Waiting, Earlier: stays.before(e)}
 	o.behind(s.unread, e)
 	return o
 }
 
-// parkedItems are the entries that stay, by item, in their order.
+// parkedItems is the entries that stay, by item, in order.
 type parkedItems map[heldItem][]heldEntry
 
 func (p parkedItems) add(e *Entry) {
-	if rec := e.Record(); rec.Keys.Exists() { // else nobody knows which item it is
+	if rec := e.Record(); rec.Keys.Exists() { // else its item is unknown
 		it := itemOf(rec)
 		p[it] = append(p[it], heldEntry{id: e.ID, route: e.Route})
 	}
 }
 
-// before returns those that e has to wait for. An entry for all routes holds
-// each of them, and waits for each.
+// before returns the ids that e must wait for. An entry for all routes blocks, and
+// waits for, the entries of every route.
 func (p parkedItems) before(e *Entry) (ids []string) {
 	for _, h := range p[itemOf(e.Record())] {
 		if h.route == e.Route || h.route == "" || e.Route == "" {

@@ -14,40 +14,41 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Reference stands in an entry for a record that was too large for where its
-// letter is kept. The entry says where in the stream it was, which forgets it a
-// day after it was written; the item itself can be read by Keys.
+// Reference replaces a record that is too large for the place of its letter. The
+// entry has the record's position in the stream, which keeps it for a day. Keys
+// identify the item itself.
 type Reference struct {
-	Keys    sluice.Item // absent when they could not be decoded
-	Bytes   int         // of the record as it came
-	Created time.Time   // zero when it is not known
+	Keys    sluice.Item // absent if they could not be decoded
+	Bytes   int         // of the record as received
+	Created time.Time   // zero if unknown
 }
 
-// Fetch reads again what an entry has by reference only: the record, while its
-// stream holds it; or else the item as it is now, as a record with the event
-// name SNAPSHOT. An error that wraps [ErrGone] says that there is neither.
+// Fetch reads the record of an entry that has only a reference. While the stream
+// keeps the record, Fetch returns it. Later it returns the current item, as a
+// record with the event name SNAPSHOT. An error that wraps [ErrGone] says that
+// both are gone.
 type Fetch func(ctx context.Context, e *Entry) (*sluice.Record, error)
 
-// Stands reports whether rec, which was fetched for e, is the item as it is now and
-// stands in place of e's record. That no route takes it says nothing of the record.
+// Stands reports whether rec, fetched for e, is the current item and replaces e's
+// record. If no route takes rec, that says nothing about the record.
 func (e *Entry) Stands(rec *sluice.Record) bool {
 	return e.Ref != nil && rec.EventName == sluice.Snapshot && e.EventName != sluice.Snapshot
 }
 
-// ErrGone says that neither a record nor its item is there any more.
+// ErrGone says that neither a record nor its item exists any more.
 var ErrGone = errors.New("neither the record nor its item is there any more")
 
-// errTooLarge says that a failure cannot be parked where a letter may not have
-// as many bytes, nor by reference: nothing would be left of it.
+// errTooLarge says that a failure exceeds the size limit of a letter, and that a
+// reference cannot replace its record.
 var errTooLarge = errors.New("too large for a dead letter")
 
 const (
 	kindReference = "reference"
 
-	leastFit  = 16 << 10 // bytes of a letter by reference at most, whatever failed
-	shortText = 256      // bytes of an error's text in a letter that is short of room
-	mostKeys  = 4 << 10  // a key has 3 KiB at most
-	mostRaw   = 64 << 20 // of a record that was compressed
+	leastFit  = 16 << 10 // largest letter with a reference
+	shortText = 256      // bytes of an error text in a letter that is too large
+	mostKeys  = 4 << 10  // a key has at most 3 KiB
+	mostRaw   = 64 << 20 // of a compressed record
 )
 
 type storedReference struct {
@@ -56,10 +57,10 @@ type storedReference struct {
 	Created time.Time       `json:"created,omitzero"`
 }
 
-// Fit is Append for where a letter may have at most so many bytes. What does not
-// fit is compressed, then loses the details and the ends of its errors' texts,
-// and at last has its record by reference. Fit fails for a message of a queue, which has no
-// other place than the queue, and for limits below 16 KiB.
+// Fit is Append with a limit of most bytes. If the letter does not fit, Fit
+// compresses the record, then removes details and shortens error texts, and
+// finally replaces the record by a reference. It fails for a queue message, which
+// exists nowhere else, and for limits below 16 KiB.
 func (e *Entry) Fit(most int) ([]byte, error) {
 	data, err := e.Append(nil)
 	if err != nil || len(data) <= most {
@@ -91,7 +92,7 @@ func (e *Entry) Fit(most int) ([]byte, error) {
 			s.Reference.Keys = raw
 		}
 	}
-	// Of what could not be decoded anything may be as long.
+	// In an undecodable record any field may be long.
 	for _, text := range []*string{&s.EventID, &s.EventName, &s.Table, &s.Position.StreamARN, &s.Position.ShardID, &s.Position.Sequence} {
 		*text = cut(*text, shortText)
 	}
@@ -102,8 +103,8 @@ func (f *storedFault) shorten() {
 	f.Text, f.Details = cut(f.Text, shortText), nil
 }
 
-// AtMost is s for a place that takes so many bytes of one letter: what is larger
-// is made to fit, see [Entry.Fit].
+// AtMost returns a Sender for a place that limits a letter to most bytes. It makes
+// larger letters fit; see [Entry.Fit].
 func (s Sender) AtMost(most int) Sender {
 	return func(ctx context.Context, e Entry, data []byte) error {
 		if len(data) > most {
@@ -148,8 +149,8 @@ func (s *storedReference) reference() (*Reference, error) {
 	return r, nil
 }
 
-// record is what is known of the record without reading it again. Its Err says
-// that it is not here.
+// record returns the known fields of the record. Its Err says that the record
+// itself is missing.
 func (r *Reference) record() *sluice.Record {
 	rec := sluice.DecodeRecord(nil)
 	rec.Keys, rec.Created = r.Keys, r.Created

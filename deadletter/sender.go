@@ -7,12 +7,12 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Sender parks entries by handing them to what only takes: a queue, a topic.
-// It returns nil once data, which [Parse] reads, is durable there. It is
-// called concurrently, and again with the same entry after a restart.
+// Sender parks entries where they can only be sent: a queue, a topic. It returns
+// nil once data, which [Parse] reads, is durable there. It runs concurrently, and
+// again for the same entry after a restart.
 type Sender func(ctx context.Context, e Entry, data []byte) error
 
-// Park sends the failure of rec; it is what a flow calls.
+// Park sends the failure of rec. Flows call it.
 func (s Sender) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
 	e := newEntry(rec, f, time.Now())
 	data, err := e.Append(nil)

@@ -5,37 +5,36 @@ import (
 	"time"
 )
 
-// How a route's concurrency is learned: additive increase, multiplicative
-// decrease, as TCP does it.
+// How a gate learns a route's concurrency: additive increase, multiplicative
+// decrease (AIMD), as in TCP.
 const (
-	cutTo       = 0.7             // of the calls that ran when one was refused
-	maxPause    = 4 * time.Second // between calls of a route that refuses even single ones, and between probes
-	nearCeiling = 8               // times slower does the limit grow where calls were refused before
-	forgetAfter = time.Minute     // without a refusal: a limit that binds nobody is forgotten
-	trialCalls  = 32              // calls, and two rounds, by which a share of failures is measured
-	trialShare  = 0.25            // of failures: worth a trial with fewer calls at a time
-	trialPeak   = 4               // calls at a time below which there is no trial
-	trialGain   = 0.75            // failures per success after a cut that helped, of those before
-	trialRest   = time.Minute     // between a trial that did not help and the next
-	trialAtMost = trialRest / 2   // a trial lasts: one that too few calls can end has shown nothing
+	cutTo       = 0.7             // factor of the calls that ran at a refusal
+	maxPause    = 4 * time.Second // longest pause between calls of a route that refuses even single calls, and between probes
+	nearCeiling = 8               // factor by which growth slows near the last refusal
+	forgetAfter = time.Minute     // without a refusal: an unused limit is dropped
+	trialCalls  = 32              // calls, and two rounds, to measure the failure ratio
+	trialShare  = 0.25            // share of failures that starts a trial with fewer calls at a time
+	trialPeak   = 4               // calls at a time below which no trial starts
+	trialGain   = 0.75            // a cut helped if it lowers failures per success by this factor
+	trialRest   = time.Minute     // pause after a trial that did not help
+	trialAtMost = trialRest / 2   // longest trial: one with too few calls proves nothing
 	smoothing   = 0.5             // keeps failures per success finite
 )
 
-// limiter learns how many calls of a route may run at a time. Refusals that
-// say that they are for load lower it. Plain failures lower it on trial: when
-// as large a part of the calls fails with fewer of them at a time, load is not
-// the reason and the cut is taken back.
+// limiter learns how many calls of a route may run at a time. Refusals for load
+// lower the limit. Plain failures lower it on trial: if the failure ratio stays as
+// high with fewer calls at a time, load is not the cause, and the trial ends.
 type limiter struct {
-	limit   float64 // 0: none is learned
-	ceiling float64 // a call was refused when so many ran: near it the limit grows slowly; 0: not known
+	limit   float64 // 0: no limit
+	ceiling float64 // calls at the last refusal, near which the limit grows slowly; 0: unknown
 	doubles bool    // after an outage each success adds a call; later each round does
-	cuts    int     // a call that began before the last cut says nothing of the limit now
+	cuts    int     // number of cuts: a call that began before the last cut does not count
 	cutAt   time.Time
 
 	refusals   int // in a row, at one call at a time
 	pauseUntil time.Time
 
-	// Of the calls that ended since the last look at them.
+	// Since the last evaluation.
 	ok, bad, peak int
 
 	trial struct {
@@ -46,20 +45,20 @@ type limiter struct {
 	}
 }
 
-// restart begins anew with n calls at a time.
+// restart starts over with n calls at a time.
 func (l *limiter) restart(n int) {
 	*l = limiter{limit: float64(n), doubles: true, cuts: l.cuts + 1}
 }
 
-// succeeded notes a success among load calls; wanted says that others wait.
+// succeeded notes a success while load calls ran. wanted: others wait.
 func (l *limiter) succeeded(began, load int, wanted bool, now time.Time) {
 	l.refusals = 0
 	l.count(began, load, true, now)
 	l.grow(load, wanted, now)
 }
 
-// grow raises the limit after a call that was not refused. One that had nothing
-// to do counts, too: where few calls do, more may run at a time.
+// grow raises the limit after a call that was not refused, whether or not the
+// handler had work to do.
 func (l *limiter) grow(load int, wanted bool, now time.Time) {
 	switch {
 	case l.limit == 0:
@@ -67,7 +66,7 @@ func (l *limiter) grow(load int, wanted bool, now time.Time) {
 		if now.Sub(l.cutAt) > forgetAfter {
 			l.limit, l.doubles = 0, false
 		}
-	case l.trial.on: // what it shows must not change meanwhile
+	case l.trial.on: // keep the limit steady during a trial
 	case l.doubles:
 		l.limit++
 	case l.limit >= l.ceiling:
@@ -80,7 +79,7 @@ func (l *limiter) grow(load int, wanted bool, now time.Time) {
 	}
 }
 
-// refused notes that one of load calls was refused for load.
+// refused notes a refusal for load while load calls ran.
 func (l *limiter) refused(began, load int, base time.Duration, now time.Time) {
 	if began != l.cuts {
 		return
@@ -94,7 +93,7 @@ func (l *limiter) refused(began, load int, base time.Duration, now time.Time) {
 	l.cut(cutTo*float64(load), now)
 }
 
-// failed notes that one of load calls failed, for whatever reason.
+// failed notes a failure while load calls ran.
 func (l *limiter) failed(began, load int, now time.Time) {
 	l.count(began, load, false, now)
 }
@@ -108,14 +107,13 @@ func (l *limiter) cut(limit float64, now time.Time) {
 	l.ok, l.bad, l.peak = 0, 0, 0
 }
 
-// takeBack ends a trial that did not help.
+// takeBack ends a trial that did not help and restores the limit.
 func (l *limiter) takeBack(now time.Time) {
 	l.limit, l.ceiling = l.trial.before, 0
 	l.trial.on, l.trial.notYet = false, now.Add(trialRest)
 }
 
-// count adds up how calls end. When there are enough, it ends a trial or
-// begins one.
+// count counts the result of a call. After enough calls it ends or starts a trial.
 func (l *limiter) count(began, load int, ok bool, now time.Time) {
 	if began != l.cuts {
 		return
@@ -127,7 +125,7 @@ func (l *limiter) count(began, load int, ok bool, now time.Time) {
 	}
 	l.peak = max(l.peak, load)
 	all := l.ok + l.bad
-	if all < max(trialCalls, 2*l.peak) { // whole rounds: those that fail may be quicker, or slower
+	if all < max(trialCalls, 2*l.peak) { // whole rounds: failing calls may be quicker or slower
 		return
 	}
 	bad, peak := float64(l.bad), l.peak
@@ -135,7 +133,7 @@ func (l *limiter) count(began, load int, ok bool, now time.Time) {
 	l.ok, l.bad, l.peak = 0, 0, 0
 	if t := &l.trial; t.on {
 		t.on = false
-		if ratio > trialGain*t.ratio { // load is not why they fail
+		if ratio > trialGain*t.ratio { // load is not the cause
 			l.takeBack(now)
 		}
 	}

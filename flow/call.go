@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// invoke calls h for w.g, which has let it through. Its error is read as part
-// of the call, because that runs methods of the error.
+// invoke calls h for w.g, after w.g let the call through. It classifies the error
+// inside the call, because that runs the error's own methods.
 func (w *worker) invoke(h sluice.Handler) (v verdict) {
 	w.enter(w.g.route)
 	if w.call != nil {
@@ -39,7 +39,7 @@ func withTimeout(ctx context.Context, limit time.Duration, h sluice.Handler, rec
 	return h(ctx, rec)
 }
 
-// handled tells the hook of a call.
+// handled calls the Handled hook.
 func (w *worker) handled(r *sluice.Route, how Result, took time.Duration, err error) {
 	if h := w.flow.opts.Hooks.Handled; h != nil && !w.flow.dead.Load() {
 		h(w.e.rec, r, how, took, err)
@@ -53,7 +53,7 @@ func (w *worker) took() time.Duration {
 	return time.Since(w.began)
 }
 
-// ended deals with the end of a call.
+// ended handles the end of a call.
 func (w *worker) ended(v verdict) {
 	g, took := w.g, w.took()
 	switch v.kind {
@@ -71,8 +71,8 @@ func (w *worker) ended(v verdict) {
 	}
 }
 
-// settled tells w.g how a call ended that is counted, or that matters because
-// others failed. A flow that stops at a failure judges no route.
+// settled reports the end of a call to w.g if the call is counted, or if failures
+// make it matter. A flow that stops at a failure does not judge routes.
 func (w *worker) settled(k kind, err error) history {
 	c := w.call
 	w.call = nil
@@ -89,7 +89,7 @@ func (w *worker) settled(k kind, err error) history {
 	return h
 }
 
-// notCalled gives back a call that was let through and not made.
+// notCalled returns a permit for a call that was not made.
 func (w *worker) notCalled() {
 	if w.call != nil {
 		w.g.unused(w.call)
@@ -104,8 +104,7 @@ func (w *worker) doneWith(how Result, took time.Duration, err error) {
 	w.handled(w.g.route, how, took, err)
 }
 
-// failed carries out what follows a failure: another try, the dead letters, or
-// the end.
+// failed acts on a failure: it retries, parks or stops.
 func (w *worker) failed(v verdict, took time.Duration) {
 	f, g := w.flow, w.g
 	if w.t == nil {
@@ -115,7 +114,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	t := w.t
 	f.keep(w.e, f.opts.Policy == Park)
 	if f.ctx.Err() != nil {
-		// Cut off: says nothing about the record nor about its route.
+		// A cut-off call says nothing about the record or its route.
 		w.settled(skipped, nil)
 		f.end(context.Cause(f.ctx))
 		w.handled(g.route, f.unfinished(), took, v.err)
@@ -152,7 +151,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	}
 	f.mu.Unlock()
 	switch how {
-	case Parked: // by pass, and told then
+	case Parked: // pass parks the record and calls the hook
 		return
 	case Stopped:
 		if f.opts.Policy == Park {
@@ -164,15 +163,15 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	w.handled(g.route, how, took, v.err)
 }
 
-// failing logs that t will be tried again, for one failure a second of each
-// route: a sink that is down must not fill the log.
+// failing logs that t will be retried, at most once a second per route. A broken
+// sink must not fill the log.
 func (f *Flow) failing(t *task) {
 	if untold, ok := t.gate.tell(time.Now()); ok {
 		f.opts.Logger.Warn("record failed: will be tried again", append(recordAttrs(t), "unlogged", untold)...)
 	}
 }
 
-// unfinished is how a call ended whose record will be handled again.
+// unfinished is the Result of a call whose record will be handled again.
 func (f *Flow) unfinished() Result {
 	if f.opts.Policy == Stop {
 		return Stopped
@@ -180,9 +179,9 @@ func (f *Flow) unfinished() Result {
 	return Retried
 }
 
-// again goes on with a task that waited.
+// again resumes a task that waited.
 func (w *worker) again(t *task) {
-	if t.doomed { // by pass
+	if t.doomed { // pass parks it
 		t.when = time.Time{}
 		return
 	}

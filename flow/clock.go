@@ -2,21 +2,21 @@ package flow
 
 import "time"
 
-// expireEvery is the least time between two looks at who is too old.
+// expireEvery is the least time between two scans for old records.
 const expireEvery = time.Second
 
-// clock is the one timer of a flow: for retries, for what becomes too old, the
-// deadline's margin and the watch over handlers. It belongs to the flow's mu.
+// clock is the single timer of a flow. It drives retries, expiry, the deadline's
+// margin and the watch over handlers. The flow's mu guards it.
 type clock struct {
 	timer    *time.Timer
 	fire     func()
-	at       time.Time // it fires then; zero: it does not
+	at       time.Time // next firing; zero: none
 	marginAt time.Time
 	watchAt  time.Time
 	expireAt time.Time
 }
 
-// arm has the clock fire at t at the latest.
+// arm makes the clock fire at t or earlier.
 func (c *clock) arm(t time.Time) {
 	if t.IsZero() || !c.at.IsZero() && !t.Before(c.at) {
 		return
@@ -29,7 +29,7 @@ func (c *clock) arm(t time.Time) {
 	}
 }
 
-// expire has the clock look for what is too old at t at the latest.
+// expire makes the clock scan for old records at t or earlier.
 func (c *clock) expire(t time.Time) {
 	if c.expireAt.IsZero() || t.Before(c.expireAt) {
 		c.expireAt = t
@@ -43,7 +43,7 @@ func (c *clock) stop() {
 	}
 }
 
-// tick is called by the clock.
+// tick runs when the clock fires.
 func (f *Flow) tick() {
 	f.mu.Lock()
 	c := &f.clock

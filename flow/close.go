@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Close takes no more records, waits until all submitted ones are settled, or
-// ctx ends, or under Stop until what runs has returned. It returns Settled and,
-// when that is less than what was submitted, why: a [*RecordError] of the
-// record that stopped or holds the flow, the cause for which Open's ctx ended,
-// or ctx's, naming a handler that still runs.
+// Close stops taking records. It waits until every submitted record is settled, or
+// until ctx ends. Under Stop it waits for the running handlers at most. It returns
+// Settled. If that is less than the records submitted, it also returns an error: a
+// [*RecordError] of the record that stopped or holds the flow, the cause for which
+// Open's ctx ended, or the error of ctx with a handler that still runs.
 //
-// Handlers are cancelled when a tenth of the time until ctx's deadline is left
-// (at most 1 s), so that those that obey have returned when Close does. What
-// a handler does after that changes nothing any more. Close may be called
-// again; it then returns the same.
+// Close cancels handlers when a tenth of the time to ctx's deadline remains (at
+// most 1 s). Handlers that obey have then returned before Close does. Work that a
+// handler does after Close has no effect on the flow. A second Close returns the
+// same result.
 func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	f.closing.Lock()
 	defer f.closing.Unlock()
@@ -59,7 +59,7 @@ func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	return f.result.settled, f.result.err
 }
 
-// drain waits until there is nothing to wait for. It returns why it gave up.
+// drain waits until no work is left. It returns the reason if it gave up.
 func (f *Flow) drain(ctx context.Context) error {
 	select {
 	case <-f.quiet:
@@ -95,7 +95,7 @@ func (f *Flow) drain(ctx context.Context) error {
 	}
 }
 
-// why says what keeps the submitted records from being settled. mu is held.
+// why returns the reason why submitted records are not settled. mu is held.
 func (f *Flow) why(gaveUp error) error {
 	submitted := f.window.high
 	if f.window.low == submitted {
@@ -138,20 +138,19 @@ func (f *Flow) firstFrozen() (first *task) {
 	return first
 }
 
-// end starts nothing any more.
+// end stops starting records.
 func (f *Flow) end(cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stop(0, cause)
 }
 
-// stopAt starts nothing at or after t's record any more. mu is held.
+// stopAt starts no record at or after t's record. mu is held.
 func (f *Flow) stopAt(t *task) {
 	f.stop(t.e.ord, recordError(t))
 }
 
-// stop lowers the limit: records at or above it are not started any more. mu
-// is held.
+// stop lowers the limit: records at or above it do not start. mu is held.
 func (f *Flow) stop(limit uint64, cause error) {
 	if limit >= f.limit.Load() {
 		return
@@ -164,7 +163,7 @@ func (f *Flow) stop(limit uint64, cause error) {
 	f.checkQuiet()
 }
 
-// checkQuiet lets Close go on when nothing runs and nothing can. mu is held.
+// checkQuiet wakes Close when nothing runs and nothing can start. mu is held.
 func (f *Flow) checkQuiet() {
 	if f.busy > 0 {
 		return
@@ -187,7 +186,7 @@ func (f *Flow) checkQuiet() {
 	}
 }
 
-// canMove reports whether an entry is still to be run.
+// canMove reports whether an entry can still run.
 func (f *Flow) canMove() bool {
 	if f.window.empty() {
 		return false

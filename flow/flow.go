@@ -10,13 +10,13 @@ import (
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
-// Flow runs records of one shard, or of one Lambda batch. Its methods are safe
-// for concurrent use, except that one goroutine at a time may submit.
+// Flow runs the records of one shard or of one Lambda batch. Its methods are safe
+// for concurrent use, but only one goroutine at a time may submit.
 type Flow struct {
 	matcher sluice.Matcher
 	opts    Options
 	group   *Group
-	holder  Holder // opts.DeadLetter when it is one, under ParkItem
+	holder  Holder // opts.DeadLetter if it is a Holder, under ParkItem
 
 	ctx      context.Context // of handlers; ends a little before a Stop flow's deadline
 	cancel   context.CancelCauseFunc
@@ -24,10 +24,10 @@ type Flow struct {
 	deadline time.Time // under Stop: when Close gives up on handlers; zero is never
 	scope    quorum.Scope
 	changed  chan struct{}
-	room     chan struct{} // tells the Submit that waits
+	room     chan struct{} // wakes the waiting Submit
 
 	settled atomic.Uint64
-	limit   atomic.Uint64 // records of this ordinal and above are not started; written under mu
+	limit   atomic.Uint64 // records of this ordinal and above do not start; written under mu
 	dead    atomic.Bool   // Close has returned: late handlers change nothing
 
 	closing sync.Mutex // held by Close
@@ -37,43 +37,42 @@ type Flow struct {
 	mu           sync.Mutex
 	window       window
 	lanes        lanes
-	pages        []*page                // that are not given back
+	pages        []*page                // not freed yet
 	held         map[*entry]struct{}    // entries with tasks
 	parked       map[itemRoute]struct{} // under ParkItem without a Holder
-	queues       []*queue               // of tasks that wait: the dead letters', then each route's; nil ones are not in use
-	queued       int                    // tasks in them
-	turn         int                    // the queue to be looked at first
+	queues       []*queue               // of waiting tasks: the dead letters', then each route's; nil if unused
+	queued       int                    // tasks in queues
+	turn         int                    // index of the queue to check first
 	retrying     int                    // calls that take a slot for retries
 	running      int                    // handlers that hold a concurrency slot
-	busy         int                    // workers that have an entry
+	busy         int                    // workers with an entry
 	all          []*worker              // every live worker
-	free         []*worker              // those without an entry, the last to be used first
-	spare        int                    // of free were not used since the last patrol
+	free         []*worker              // workers without an entry; the last is used first
+	spare        int                    // workers of free that were idle since the last patrol
 	clock        clock
 	noMore       bool  // Close was called
-	cause        error // why limit is what it is
-	over         bool  // Close has returned; result is what
+	cause        error // reason for limit
+	over         bool  // Close has returned result
 	result       result
-	quiet        chan struct{} // made by Close, closed when it need not wait any more
+	quiet        chan struct{} // made by Close; closed when Close need not wait
 	idle         chan struct{} // closed when the flow is over and no handler runs
 	awaited      bool          // a Submit waits for room
-	awaitedBytes int64         // for a record of this size
-	awaitedAt    time.Time     // since then
-	unparked     teller        // of dead letters that failed
+	awaitedBytes int64         // size of its record
+	awaitedAt    time.Time     // since when
+	unparked     teller        // dead letters that failed
 
 	reporting sync.Mutex // orders the two reports of a stuck handler; taken before mu
 }
 
-// result is what Close returned.
+// result is the return value of Close.
 type result struct {
 	settled uint64
 	err     error
 }
 
-// Open starts a flow. Cancelling ctx cancels the handlers' context and ends
-// the flow: nothing is started any more and Close returns as soon as the
-// handlers that run have. It panics when o is not valid; see
-// [Options.Validate].
+// Open starts a flow. Cancelling ctx cancels the context of the handlers and ends
+// the flow: nothing new starts, and Close returns once the running handlers have.
+// Open panics if o is invalid; see [Options.Validate].
 func Open(ctx context.Context, m sluice.Matcher, o Options) *Flow {
 	if err := o.Validate(); err != nil {
 		panic(err)
@@ -108,9 +107,9 @@ func Open(ctx context.Context, m sluice.Matcher, o Options) *Flow {
 	return f
 }
 
-// keepMargin sets what happens before the deadline d: at d-margin nothing is
-// started any more, at half of the margin handlers are cancelled, at a quarter
-// Close gives up on those that do not obey.
+// keepMargin schedules the end before the deadline d. From d-margin on nothing
+// starts. Handlers are cancelled at half of the margin. Close gives up on
+// disobedient handlers at a quarter.
 func (f *Flow) keepMargin(d time.Time) {
 	margin := f.opts.Margin
 	if margin == 0 {
@@ -132,14 +131,14 @@ func (f *Flow) keepMargin(d time.Time) {
 	}
 }
 
-// Settled returns how many records, counted from the first submitted, are
-// durable without a gap.
+// Settled returns the watermark: the number of records, counted from the first
+// submitted, that are durable without a gap.
 func (f *Flow) Settled() uint64 { return f.settled.Load() }
 
-// Changed returns a channel that receives a value after Settled has grown; it
-// is never closed. Signals coalesce.
+// Changed returns a channel that receives a value after Settled has grown. Signals
+// coalesce. The channel is never closed.
 func (f *Flow) Changed() <-chan struct{} { return f.changed }
 
-// Idle returns a channel that is closed once the flow has ended and every
-// handler it called has returned, also those that Close did not wait for.
+// Idle returns a channel that is closed once the flow has ended and every handler
+// has returned, including handlers that Close did not wait for.
 func (f *Flow) Idle() <-chan struct{} { return f.idle }

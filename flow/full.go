@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Full says which budget Submit waits for, and since when: the window, held
-// records (HeldBytes), or records settled past a held one (MaxAhead). A zero
-// since says that Submit does not wait. It is safe for concurrent use.
+// Full returns the budget that Submit waits for, and since when: the window, held
+// records (HeldBytes), or records settled past a held record (MaxAhead). A zero
+// since means that Submit does not wait. It is safe for concurrent use.
 func (f *Flow) Full() (why string, since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -17,7 +17,7 @@ func (f *Flow) Full() (why string, since time.Time) {
 	return f.window.full(f.awaitedBytes), f.awaitedAt
 }
 
-// full says why a record of n bytes does not fit.
+// full returns the reason why a record of n bytes does not fit.
 func (w *window) full(n int64) string {
 	switch {
 	case w.held > 0 && w.heldBytes > w.maxHeld:
@@ -29,5 +29,5 @@ func (w *window) full(n int64) string {
 	case w.bytes+n > w.maxBytes:
 		return fmt.Sprintf("the %d bytes of WindowBytes are taken by records that are not settled", w.maxBytes)
 	}
-	return "the records of the window are not settled" // there is room for one, and Submit is left asleep until there is for more
+	return "the records of the window are not settled" // one record would fit, but Submit sleeps until more do
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
-// gate decides when a call of one route starts: the limits of its options, the
-// limit that was learned, and the probes of an outage. Flows whose records have
-// to wait for it are told in turn when they may ask again.
+// gate decides when a call of one route starts. It applies the limits of the
+// route's options, the learned limit, and the probes of an outage. It wakes the
+// flows of waiting records in turn.
 //
 // While nothing fails and nothing is limited, no call takes its lock.
 type gate struct {
@@ -23,18 +23,18 @@ type gate struct {
 	backoff    time.Duration
 	maxBackoff time.Duration
 	limited    bool         // by the route's options
-	calm       atomic.Bool  // no limit, and nothing failed lately: calls are not counted; written under mu
+	calm       atomic.Bool  // no limit, and no recent failure: calls are not counted; written under mu
 	paces      atomic.Bool  // an outage, or the ramp after it, paces all calls; written under mu
-	limit      atomic.Int32 // calls at a time that it has learned; 0: none; written under mu
+	limit      atomic.Int32 // learned limit of calls at a time; 0: none; written under mu
 
 	mu      sync.Mutex // taken after a flow's mu, never before
-	running int        // calls that are counted
-	inSinks int        // of running: wait in a sink
-	firsts  int        // of running: of records that were never tried
+	running int        // counted calls
+	inSinks int        // of running: calls that wait in a sink
+	firsts  int        // of running: first calls of a record
 	tokens  float64
-	filled  time.Time // when tokens was right
-	queues  []*queue  // of flows that wait to be told, the first of them first
-	lostAt  time.Time // one call more than may run starts then: the last may never come back
+	filled  time.Time // time of the last update of tokens
+	queues  []*queue  // of waiting flows, in the order of waking
+	lostAt  time.Time // when one extra call may start, because the last may never return
 	timer   *time.Timer
 
 	waiting     int // tasks of all flows
@@ -44,42 +44,42 @@ type gate struct {
 	succeededAt time.Time
 	err         error  // the last failure
 	streak      streak // of calls
-	fresh       streak // of first calls of a record that were counted, and began after the last success
+	fresh       streak // of counted first calls that began after the last success
 	outage      outage
 	ramps       bool      // after an outage
-	binds       time.Time // the limit of a ramp last kept somebody waiting
+	binds       time.Time // last time that the limit of a ramp made a call wait
 	limiter     limiter
 	items       items
 
 	state    State
-	told     State // by the log
+	told     State // last logged state
 	since    time.Time
-	troubled time.Time     // state was Works until then, last
-	crowded  time.Time     // when more items failed than are tolerated, last
-	healthy  time.Duration // the time in healthy states until since
+	troubled time.Time     // last time that state was not Works
+	crowded  time.Time     // last time that too many items failed
+	healthy  time.Duration // time in healthy states, up to since
 
 	failures teller
-	logs     sync.Mutex // one line after the other; taken before mu
+	logs     sync.Mutex // keeps log lines in order; taken before mu
 }
 
-// call is one that its gate counts; it gives back at its end what it took.
+// call is a counted call. It gives back at its end the permits that it holds.
 type call struct {
-	self  quorum.Watcher // itself, for who tells it that it waits in a sink
+	self  quorum.Watcher // the call itself, passed on to learn when it waits in a sink
 	gate  *gate
 	flow  *Flow
-	cuts  int    // limiter.cuts as it began
-	seen  uint64 // successes as it began
-	after uint64 // fails as it began
-	first bool   // of its record
-	probe int    // outage.number; 0: it is none
+	cuts  int    // limiter.cuts at the start
+	seen  uint64 // successes at the start
+	after uint64 // fails at the start
+	first bool   // first call of its record
+	probe int    // outage.number; 0: not a probe
 
-	waited bool // in a sink, at some time. The rest is under gate.mu
+	waited bool // in a sink, at some time. gate.mu guards the following fields
 	inSink bool
 	over   bool
 
-	retry   *queue    // of a record that was tried before, and is; nil: it is not. Under flow.mu
-	retryAt time.Time // when the retry began
-	turn    bool      // it takes one of the flow's slots for retries; under flow.mu
+	retry   *queue    // queue of a retried record; nil: not a retry. Under flow.mu
+	retryAt time.Time // start of the retry
+	turn    bool      // it takes a retry slot of the flow; under flow.mu
 }
 
 func newGate(r *sluice.Route) *gate {
@@ -111,8 +111,8 @@ func newGate(r *sluice.Route) *gate {
 	return g
 }
 
-// try lets a call through at once unless somebody waits already. The call is
-// nil when it is not counted.
+// try lets a call through at once, unless others wait. The call is nil if it is
+// not counted.
 func (g *gate) try(f *Flow) (c *call, ok bool) {
 	if g.calm.Load() {
 		return nil, true
@@ -126,8 +126,8 @@ func (g *gate) try(f *Flow) (c *call, ok bool) {
 	return g.begin(f, true, now), true
 }
 
-// take lets a call of q's flow through, whose mu is held, or has the flow told
-// when it may ask again. first says that its record was never tried.
+// take lets a call of q's flow through, or registers the flow for waking. first:
+// the record was never tried. The flow's mu is held.
 func (g *gate) take(q *queue, first bool, now time.Time) (c *call, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,8 +146,8 @@ func (g *gate) open(now time.Time) bool {
 	return ok && !at.After(now)
 }
 
-// opens is when a call may start although none of those that run comes back
-// before; ok is false when one of them must.
+// opens returns when a call may start even if no running call returns. ok is false
+// if a running call must return first.
 func (g *gate) opens(now time.Time) (at time.Time, ok bool) {
 	r := g.route
 	if r.Concurrency > 0 && g.running >= r.Concurrency {
@@ -172,8 +172,8 @@ func (g *gate) opens(now time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// load is the calls that the learned limit counts: not those that wait in a
-// sink, which limits its own requests, but after an outage.
+// load is the number of calls that the learned limit counts. Calls that wait in a
+// sink do not count, because the sink limits its requests, except after an outage.
 func (g *gate) load() int {
 	if g.ramps {
 		return g.running
@@ -181,7 +181,7 @@ func (g *gate) load() int {
 	return g.running - g.inSinks
 }
 
-// wanted reports whether more calls wait than the learned limit lets through.
+// wanted reports whether more calls wait than the learned limit allows.
 func (g *gate) wanted() bool {
 	r := g.route
 	return len(g.queues) > 0 && (r.Rate == 0 || g.tokens >= 1) && (r.Concurrency == 0 || r.Concurrency > int(g.limiter.limit))
@@ -205,8 +205,8 @@ func (g *gate) begin(f *Flow, first bool, now time.Time) *call {
 	return c
 }
 
-// fill adds the tokens that have come since the last time. What a float
-// rounds off must not cost a wait.
+// fill adds the tokens earned since the last update. A rounding error must not
+// cost a wait.
 func (g *gate) fill(now time.Time) {
 	const nearly = 1e-6
 	g.tokens = min(float64(max(g.route.Burst, 1)), g.tokens+now.Sub(g.filled).Seconds()*g.route.Rate)
@@ -216,7 +216,7 @@ func (g *gate) fill(now time.Time) {
 	g.filled = now
 }
 
-// Parked and Unparked tell that a counted call waits in a sink.
+// Parked and Unparked report that a counted call starts or ends waiting in a sink.
 func (c *call) Parked() {
 	g := c.gate
 	g.mu.Lock()
@@ -241,7 +241,7 @@ func (c *call) Unparked() {
 	c.flow.retrySleeps(c, 1)
 }
 
-// release gives back what c took.
+// release gives back the permits of c.
 func (g *gate) release(c *call) {
 	if c == nil || c.over {
 		return
@@ -260,7 +260,7 @@ func (g *gate) release(c *call) {
 	}
 }
 
-// unused gives back a call that was not made.
+// unused gives back the permits of a call that was not made.
 func (g *gate) unused(c *call) {
 	g.mu.Lock()
 	g.release(c)
@@ -271,9 +271,9 @@ func (g *gate) unused(c *call) {
 	g.pump()
 }
 
-// ended notes how a call for an item ended; c is nil when the call was not
-// counted. It returns the history that decide needs, and whether the log does not
-// know the route's state yet.
+// ended notes the result of a call for an item; c is nil for a call that was not
+// counted. It returns the history that decide needs. moved: the state of the route
+// must be logged.
 func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -284,7 +284,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 		began = c.cuts
 	}
 	first := c != nil && c.first
-	tried := began // a call that counts when a lower limit is tried
+	tried := began // counts in a trial of a lower limit
 	if !first {    // a lower limit leaves fewer retries, which fail in a partial outage: every cut would seem to help
 		tried = -1
 	}
@@ -308,7 +308,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 		}
 	case skipped, permanent:
 		g.items.giveUp(hash, false)
-		if probe { // the next may go at once
+		if probe { // the next probe may start at once
 			g.outage.width++
 			g.outage.probeAt = now
 		} else {
@@ -326,7 +326,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 			g.fails++
 			it = g.items.fail(hash, g.state.Healthy(), g.healthyTime(now), g.successes, g.fails, now)
 			if it != nil && it.clock >= g.poison && len(g.items.failed) > g.items.tolerated(now) {
-				g.crowded = now // one of too many: nobody knows whether it is poison
+				g.crowded = now // too many items fail to tell whether this one is poison
 			}
 			g.limiter.failed(tried, load, now)
 		} else {
@@ -351,7 +351,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	return h, moved
 }
 
-// wait notes a task more; done, one less.
+// wait counts one more waiting task.
 func (g *gate) wait() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -359,8 +359,8 @@ func (g *gate) wait() {
 	g.calm.Store(false)
 }
 
-// done ends the task of an item; giveUp says that it did not succeed, poison
-// why not. It reports whether the state of the route is to be told.
+// done ends the task of an item. giveUp: it did not succeed. poison: it was parked
+// as poison. moved: the state of the route must be logged.
 func (g *gate) done(hash uint64, giveUp, poison bool) (moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -371,7 +371,7 @@ func (g *gate) done(hash uint64, giveUp, poison bool) (moved bool) {
 	return g.moves(time.Now())
 }
 
-// forsake notes that nobody tries the item any more.
+// forsake notes that no flow retries the item.
 func (g *gate) forsake(hash uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -386,8 +386,7 @@ func (g *gate) parked() {
 	g.items.parks[g.items.minute%lookBackMinutes]++
 }
 
-// pump tells flows, in turn, that they may ask again, as long as a call may
-// start. It is called without any lock.
+// pump wakes flows in turn while a call may start. The caller holds no lock.
 func (g *gate) pump() {
 	for {
 		g.mu.Lock()
@@ -404,7 +403,7 @@ func (g *gate) pump() {
 	}
 }
 
-// forget tells q's flow no more.
+// forget unregisters q's flow.
 func (g *gate) forget(q *queue) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -413,8 +412,8 @@ func (g *gate) forget(q *queue) {
 	}
 }
 
-// arm sets the timer for the time at which a call may start. One that waits for
-// another to come back needs none: that pumps. mu is held.
+// arm sets the timer for the time at which a call may start. A call that waits for
+// another call to return needs no timer. mu is held.
 func (g *gate) arm(now time.Time) {
 	at, ok := g.opens(now)
 	switch {
@@ -436,17 +435,17 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// tellEvery is the least time between two lines of the log about the same.
+// tellEvery is the least time between two log lines about the same failure.
 const tellEvery = time.Second
 
-// teller keeps what fails from filling the log.
+// teller limits the log lines about one failure.
 type teller struct {
-	told   time.Time // when a failure was logged
-	untold int       // failures since then that were not
+	told   time.Time // time of the last log line
+	untold int       // unlogged failures since then
 }
 
-// tell reports whether a failure at now is to be logged, and how many before
-// it were not.
+// tell reports whether to log a failure at now, and the number of unlogged
+// failures before it.
 func (t *teller) tell(now time.Time) (untold int, ok bool) {
 	if now.Sub(t.told) < tellEvery {
 		t.untold++
@@ -456,7 +455,7 @@ func (t *teller) tell(now time.Time) (untold int, ok bool) {
 	return untold, true
 }
 
-// tell is that of the failures of the route.
+// tell is teller.tell for failures of the route.
 func (g *gate) tell(now time.Time) (untold int, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -2,7 +2,7 @@ package flow
 
 import "time"
 
-// healthyTime is for how long the route has been healthy, in all.
+// healthyTime is the total time for which the route was healthy.
 func (g *gate) healthyTime(now time.Time) time.Duration {
 	if g.state.Healthy() {
 		return g.healthy + now.Sub(g.since)
@@ -10,17 +10,17 @@ func (g *gate) healthyTime(now time.Time) time.Duration {
 	return g.healthy
 }
 
-// moves finds the route's state and reports whether the log does not know it yet.
-// mu is held.
+// moves updates the route's state and reports whether the log must report it. mu
+// is held.
 func (g *gate) moves(now time.Time) (moved bool) {
 	g.judge(now)
 	return g.state != g.told
 }
 
-// judge finds the route's state. mu is held.
+// judge updates the route's state. mu is held.
 func (g *gate) judge(now time.Time) {
 	l := &g.limiter
-	if g.waiting == 0 { // nothing needs a probe any more
+	if g.waiting == 0 { // no task needs a probe
 		g.outage.on, g.ramps, g.streak, g.fresh = false, false, streak{}, streak{}
 		if l.limit > 0 && g.load() == 0 && now.Sub(l.cutAt) > forgetAfter {
 			l.limit = 0
@@ -33,7 +33,7 @@ func (g *gate) judge(now time.Time) {
 		g.binds = now
 	}
 	g.ramps = g.ramps && l.doubles && now.Sub(g.binds) < rampIdle
-	if !g.ramps && l.doubles { // it takes all that come
+	if !g.ramps && l.doubles { // the route takes all calls
 		l.limit, l.doubles = 0, false
 	}
 	s := Works
@@ -59,8 +59,8 @@ func (g *gate) judge(now time.Time) {
 	}
 }
 
-// isCrowded reports whether more items fail, or failed a moment ago, than is
-// tolerated beside those that succeed.
+// isCrowded reports whether too many items fail, or failed a moment ago, compared
+// with the items that succeed.
 func (g *gate) isCrowded(now time.Time) bool {
 	if g.items.crowded(now) {
 		g.crowded = now
@@ -68,7 +68,7 @@ func (g *gate) isCrowded(now time.Time) bool {
 	return g.items.failing > 0 && now.Sub(g.crowded) < partialAtLeast
 }
 
-// trouble is the last error of a route in an outage, or nil.
+// trouble returns the last error of a route in an outage, or nil.
 func (g *gate) trouble() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,8 +84,8 @@ func (g *gate) report() RouteState {
 	return g.reported()
 }
 
-// news returns the route's state and whether the log does not know it yet; now it
-// does.
+// news returns the route's state, and whether the log has not reported it yet. It
+// marks the state as reported.
 func (g *gate) news() (s RouteState, moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

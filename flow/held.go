@@ -8,20 +8,20 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Held is an item whose lane waits for a retry or for a stuck handler.
+// Held is an item that waits for a retry or for a stuck handler.
 type Held struct {
 	KeyHash  uint64
-	Sequence sluice.Sequence // of the record that waits
+	Sequence sluice.Sequence // of the waiting record
 	Route    string
 	Attempts int
 	Age      time.Duration // since the record was submitted
-	Bytes    int64         // of the record and those waiting behind it
+	Bytes    int64         // of the record and those behind it
 	Stuck    bool
 	Err      error
 }
 
-// Held lists the items that wait, the oldest first. A record that was never
-// called and waits only for a limit is not among them.
+// Held lists the waiting items, oldest first. It omits records that were never
+// called and wait only for a limit.
 func (f *Flow) Held() []Held {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,48 +9,47 @@ import (
 const (
 	lookBackMinutes = 10
 	lookBack        = lookBackMinutes * time.Minute
-	maxItems        = 20_000 // that are remembered to have failed; more than that is no poison
+	maxItems        = 20_000 // limit of remembered failing items; with more, nothing is poison
 
-	// mostQuiet is how long others may succeed with nothing while an item is retried,
-	// for the clock to go on: as long as between two tries of one that is retried
-	// seldom.
+	// mostQuiet bounds the time between two successes of others that the poison
+	// clock counts. It equals the longest backoff.
 	mostQuiet = defaultMaxBackoff
 )
 
-// failedItem is what a route remembers of an item that failed in the last 10
-// minutes. It outlives the record: what was poison in one change of an item is
-// judged together with the next.
+// failedItem remembers an item that failed in the last 10 minutes. It outlives the
+// record: the next change of a poisoned item is judged by the same history.
 type failedItem struct {
-	last     time.Time     // it failed
-	failing  bool          // it has not succeeded since, nor was given up
-	parked   bool          // a change of it was poison, and no change of it has succeeded since
+	last     time.Time     // last failure
+	failing  bool          // no success and no giving up since
+	parked   bool          // a change was poison, and no change has succeeded since
 	clock    time.Duration // see history
 	attempts int
 	healthy  time.Duration // the route's healthy time at the last failure
-	counted  time.Duration // and at the last one that the clock counted
-	seen     uint64        // the route's successes then
-	first    uint64        // and at the first failure
-	began    uint64        // number of the first failure of the change that fails now
+	counted  time.Duration // the same, at the last failure that the clock counted
+	seen     uint64        // the route's successes at the last failure
+	first    uint64        // the same, at the first failure
+	began    uint64        // number of the first failure of the current change
 }
 
-// items counts, over the last 10 minutes, the distinct items for which a route
-// failed, exactly, and those for which it succeeded, within a few percent.
+// items counts distinct items over the last 10 minutes: failed items exactly,
+// successful items within a few percent.
 type items struct {
-	keep time.Duration // an item that fails is tried again within it, and else forgotten: 10 minutes at least
+	keep time.Duration // a failing item not retried within this time is forgotten: at least 10 minutes
 
 	failed  map[uint64]*failedItem
-	failing int // of failed
+	failing int // number of items in failed that fail now
 
 	succeeded [lookBackMinutes]sketch
 	parks     [lookBackMinutes]int // records parked
-	minute    int64                // of the newest of these
+	minute    int64                // of the newest count
 
-	bound   int // tolerated
+	bound   int // tolerated failing items
 	boundAt time.Time
 }
 
 // fail notes a failure of the item at now. healthy, successes and failures are the
-// route's. It returns nil for an item that is not remembered: there are too many.
+// route's.
+// It returns nil if too many items fail to remember this one.
 func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes, failures uint64, now time.Time) *failedItem {
 	it := s.failed[hash]
 	switch {
@@ -63,13 +62,13 @@ func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes, 
 		}
 		s.failed[hash] = it
 		fallthrough
-	case it.attempts == 0 && !it.failing: // its first failure, or the first after a success
+	case it.attempts == 0 && !it.failing: // first failure, or first since a success
 		it.first, it.counted = successes, healthy
 		if works {
 			it.attempts = 1
 		}
 	case successes != it.seen: // the route works for others
-		if it.failing { // else nobody tried it meanwhile
+		if it.failing { // else the item was not retried meanwhile
 			it.clock += max(healthy-it.healthy, min(healthy-it.counted, mostQuiet))
 		}
 		it.counted = healthy
@@ -94,8 +93,8 @@ func (s *items) succeed(hash uint64) {
 	}
 }
 
-// giveUp notes that nobody tries the item any more. The clock of a change that was
-// poison proves nothing of the next one.
+// giveUp notes that no flow retries the item. The clock of a poisoned change does
+// not count for the next change.
 func (s *items) giveUp(hash uint64, poison bool) {
 	if it := s.failed[hash]; it != nil {
 		s.rest(it)
@@ -112,8 +111,8 @@ func (s *items) rest(it *failedItem) {
 	}
 }
 
-// turn forgets what is older than 10 minutes, but for items that fail and are
-// tried less often than that.
+// turn forgets counts older than 10 minutes. It keeps failing items whose retries
+// are less frequent.
 func (s *items) turn(now time.Time) {
 	minute := now.Unix() / 60
 	if minute == s.minute {
@@ -131,8 +130,8 @@ func (s *items) turn(now time.Time) {
 	}
 }
 
-// tolerated is how many items may fail without doubt about the route. It is
-// found anew once a second.
+// tolerated is the number of items that may fail while the route counts as
+// working. It is recomputed once a second.
 func (s *items) tolerated(now time.Time) int {
 	if now.Sub(s.boundAt) >= time.Second {
 		var all sketch
@@ -144,7 +143,7 @@ func (s *items) tolerated(now time.Time) int {
 	return s.bound
 }
 
-// crowded reports whether more items fail than is tolerated.
+// crowded reports whether too many items fail.
 func (s *items) crowded(now time.Time) bool {
 	return s.failing > failingAlways && s.failing > s.tolerated(now)
 }

@@ -6,33 +6,33 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// entry is a submitted record until it is settled. The worker that runs it
-// owns it; what others read is changed under the flow's mutex.
+// entry is a submitted record that is not settled. The worker that runs the entry
+// owns it. The flow's mutex guards fields that others read.
 type entry struct {
 	rec   *sluice.Record
-	next  *entry // behind it in its lane
-	link  *entry // behind it in the ready list, or in the free list
+	next  *entry // next in its lane
+	link  *entry // next in the ready list or the free list
 	ord   uint64
 	lane  uint64
 	hash  uint64 // of the item's keys
 	bytes int64
 	at    time.Time // when it was submitted
-	tasks []*task   // routes that did not succeed at once; nil when there is none
+	tasks []*task   // routes that did not succeed at once; nil if none
 	page  *page
 	slot  int32 // in page.kept
-	open  int32 // tasks that are not done
+	open  int32 // unfinished tasks
 
-	alone  bool  // its keys cannot be read: no other record is known to be of its item
-	task   *task // that a worker has been given; nil in a first pass
-	kept   bool  // may stay for long: to be copied out of its page
-	copied bool  // it was
+	alone  bool  // its keys cannot be read, so it has no lane with others
+	task   *task // assigned to a worker; nil in a first pass
+	kept   bool  // may stay long: to be copied out of its page
+	copied bool  // copied out of its page
 	busy   bool  // a worker has it
-	held   bool  // counts among what is held, not in the window: it failed, or waits behind one that did
-	waits  bool  // no worker has it and it is not in the ready list, though it leads its lane
+	held   bool  // counts as held, not in the window: it or a record before it failed
+	waits  bool  // leads its lane, but has no worker and is not in the ready list
 }
 
-// lanes keep the entries of one item in order. A lane is known by its last
-// entry; its first one is ready, running or waiting.
+// lanes keep the entries of one item in order. The map finds a lane by its last
+// entry. The first entry is ready, running or waiting.
 type lanes struct {
 	order       Order
 	last        map[uint64]*entry
@@ -42,7 +42,7 @@ type lanes struct {
 
 func newLanes(o Order) lanes { return lanes{order: o, last: map[uint64]*entry{}} }
 
-// get returns an empty entry. They are made many at a time.
+// get returns an empty entry. It allocates many at a time.
 func (l *lanes) get(want int) *entry {
 	if l.free == nil {
 		fresh := make([]entry, min(max(want, 1), 256))
@@ -67,12 +67,12 @@ func (l *lanes) drop() {
 	l.first, l.tail, l.free = nil, nil, nil
 }
 
-// join puts e at the end of its lane and returns the entry before it, or nil.
+// join appends e to its lane and returns the entry before it, or nil.
 func (l *lanes) join(e *entry) *entry {
 	e.lane = e.hash
 	if l.order == ByShard {
 		e.lane = 0
-	} else if e.alone { // a lane of its own, not in the map
+	} else if e.alone { // a lane without others, not in the map
 		l.ready(e)
 		return nil
 	}
@@ -86,7 +86,7 @@ func (l *lanes) join(e *entry) *entry {
 	return before
 }
 
-// leave removes e, the first of its lane; the one behind it becomes ready.
+// leave removes e, the first of its lane. The next entry becomes ready.
 func (l *lanes) leave(e *entry) {
 	switch {
 	case e.next != nil:
@@ -96,7 +96,7 @@ func (l *lanes) leave(e *entry) {
 	}
 }
 
-// ready puts e at the end of the ready list.
+// ready appends e to the ready list.
 func (l *lanes) ready(e *entry) {
 	if l.first == nil {
 		l.first = e
@@ -106,8 +106,8 @@ func (l *lanes) ready(e *entry) {
 	l.tail = e
 }
 
-// pop takes the first entry below limit from the ready list. Those at or above
-// it are dropped: they will never run.
+// pop takes the first entry below limit from the ready list. It drops entries at
+// or above limit: they will never run.
 func (l *lanes) pop(limit uint64) *entry {
 	for e := l.first; e != nil; e = l.first {
 		l.first = e.link

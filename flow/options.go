@@ -10,15 +10,16 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Policy says what a flow does with a record that fails for good.
+// Policy says how a flow handles a record that fails for good.
 type Policy uint8
 
 const (
-	// Park hands it to the dead letters and goes on: the daemon's.
+	// Park sends the record to the dead letters and continues. The daemon uses
+	// it.
 	Park Policy = iota
-	// Stop starts no later record and lets what runs finish: Lambda's. Nothing
-	// is retried but by the next invocation; a Permanent failure is parked
-	// when there is a DeadLetter and else stops.
+	// Stop starts no later record and lets running handlers finish. Lambda uses
+	// it. The next invocation retries. A Permanent failure is parked if there
+	// is a DeadLetter, and stops the flow otherwise.
 	Stop
 )
 
@@ -30,61 +31,61 @@ const (
 	ByShard              // all records of the flow
 )
 
-// DeadLetter makes a failed record durable elsewhere. The record is settled
-// when Park returned nil; an error is retried. Park is called concurrently for
-// different items, and again for a record whose Park was cut off.
+// DeadLetter stores a failed record durably. The record is settled when Park
+// returns nil; an error is retried. Park runs concurrently for different items. It
+// may run again for a record after a Park that was cut off.
 type DeadLetter interface {
 	Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error
 }
 
-// Holder is a DeadLetter that knows the items that it holds. A flow with
-// ParkItem asks it before a record's first call for a route, so that changes
-// behind a parked one are parked too after a restart, and go on once it was
-// redriven.
+// Holder is a DeadLetter that knows which items have parked changes. A flow with
+// ParkItem asks it before a record's first call of a route. So later changes are
+// parked behind a parked change even after a restart, and run again after its
+// redrive.
 type Holder interface {
 	// Holds reports whether an earlier change of rec's item is parked for
-	// route. An entry parked with an empty route holds every route. An
-	// error is retried like one of Park. It is called for every record and
-	// route and should answer from memory.
+	// route. A letter with an empty route holds every route. An error is
+	// retried like an error of Park. It runs for every record and route, so
+	// answer from memory.
 	Holds(ctx context.Context, rec *sluice.Record, route string) (bool, error)
 }
 
-// namer is a DeadLetter whose entries have ids. The log has that of a parked
-// record: one of a backfill has no position to be found by.
+// namer is a DeadLetter whose letters have ids, for the log. A backfill record has
+// no position to find it by.
 type namer interface {
-	// ID is that of the entry in which Park keeps rec for route.
+	// ID returns the id of the letter of rec for route.
 	ID(rec *sluice.Record, route string) string
 }
 
 // Options configure a Flow; the zero value is ready to use.
 type Options struct {
-	Concurrency int              // handlers running at once (default 64); one that waits in a sink does not count
+	Concurrency int              // handlers running at once (default 64); a handler that waits in a sink does not count
 	Window      int              // unsettled records at most (default 4096)
-	WindowBytes int64            // unsettled bytes of records at most (default 64 MiB); one record always fits; for what pages keep besides see Page
-	HeldBytes   int64            // bytes of records that failed, or wait behind one that did, before no more are taken (default 64 MiB); they count apart from the window
-	MaxAhead    int              // records settled past the watermark at most (default 1,000,000: 15 minutes of 1,000 a second, and some)
+	WindowBytes int64            // unsettled bytes of records at most (default 64 MiB); one record always fits; for the memory of pages see Page
+	HeldBytes   int64            // bytes of failed records and of those behind them, above which Submit waits (default 64 MiB); not part of the window
+	MaxAhead    int              // records settled past the watermark at most (default 1,000,000: more than 15 minutes at 1,000 records a second)
 	Order       Order            // default ByItem
 	Policy      Policy           // default Park
 	DeadLetter  DeadLetter       // nil: under Park a failed record holds its lane for good
 	ParkItem    bool             // later changes of a parked item are parked behind it, in order
-	MaxAge      time.Duration    // of a failing record whose route sets none (default 20 h under Park, none under Stop)
+	MaxAge      time.Duration    // of a failing record, unless its route sets MaxAge (default 20 h under Park, none under Stop)
 	Margin      time.Duration    // under Stop: start nothing later than this before ctx's deadline (default the larger of 1 s and 10 %, at most half)
-	Clock       func() time.Time // by which records were created and the stream forgets them (default time.Now): this machine's may be wrong
-	StuckAfter  time.Duration    // a handler running longer is reported (default 1 min)
-	Group       *Group           // state of the routes shared between flows (default: the flow's own)
+	Clock       func() time.Time // time of the source, for the age of records (default time.Now): the machine's clock may be wrong
+	StuckAfter  time.Duration    // a handler that runs longer is reported (default 1 min)
+	Group       *Group           // state of the routes, shared between flows (default: the flow's own)
 	Hooks       Hooks
 	Logger      *slog.Logger // default slog.Default()
 }
 
-// Result is how one route ended with a record.
+// Result is the end of one call of a route for a record.
 type Result uint8
 
 const (
 	Done     Result = iota // nil
 	Skipped                // sluice.Skip
-	Retried                // failed; will be called again
+	Retried                // failed; will be retried
 	Parked                 // failed for good; in the dead letters
-	Stopped                // failed under Stop, or for good with no dead letter to take it
+	Stopped                // failed under Stop, or for good without dead letters
 	Unrouted               // no route; Route is nil
 )
 
@@ -107,19 +108,19 @@ func (r Result) String() string {
 	return "unknown"
 }
 
-// Hooks are called as things happen, from the goroutine that made them happen;
-// nil ones are passed over. They must be fast and must not block nor panic.
+// Hooks observe a flow. They run on the goroutine of the event and may be nil.
+// They must be fast, and must not block or panic.
 type Hooks struct {
-	// Handled is called after each call of a route's handler; for a record
-	// that failed for good once it is parked. route is nil for Unrouted and
-	// for records that could not be decoded or matched.
+	// Handled runs after each call of a route's handler. For a record that
+	// failed for good, it runs once the record is parked. route is nil for
+	// Unrouted, and for records that could not be decoded or matched.
 	Handled func(rec *sluice.Record, route *sluice.Route, r Result, took time.Duration, err error)
-	// ParkFailed is called when the dead letters refused a record; route is
-	// nil as above. The flow tries again, or stops as its Policy says.
+	// ParkFailed runs when the dead letters refused a record; route is nil as
+	// above. The flow retries or stops, by its Policy.
 	ParkFailed func(rec *sluice.Record, route *sluice.Route, err error)
-	// Stuck is called when a handler has been running for too long, and again
-	// with returned set when it comes back. A call of the dead letters is
-	// watched in the same way.
+	// Stuck runs when a handler runs for longer than StuckAfter, and again with
+	// returned set when the handler returns. It also watches calls of the dead
+	// letters.
 	Stuck func(rec *sluice.Record, route *sluice.Route, since time.Duration, returned bool)
 }
 
@@ -163,7 +164,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate reports every field whose value is not allowed.
+// Validate reports every invalid field.
 func (o Options) Validate() error {
 	var errs []error
 	atLeastZero := func(field string, n int64, v any) {

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	outageAfter    = 2 * time.Second   // without a success
-	outageFailures = 5                 // in that time
-	outageItems    = failingAlways + 1 // distinct ones that fail in that time: fewer may be poison
-	rampFailures   = 32                // so many in that time after an outage, though of records that failed before
-	quietAfter     = time.Minute       // without a success, when only records fail that failed before
-	rampIdle       = time.Second       // a ramp that keeps nobody waiting for so long is over
-	partialAtLeast = time.Minute       // a partial outage lasts, so that its end is not told too often
+	outageAfter    = 2 * time.Second   // time without a success
+	outageFailures = 5                 // failures in that time
+	outageItems    = failingAlways + 1 // distinct failing items in that time: fewer may be poison
+	rampFailures   = 32                // failures in that time after an outage, even of records that failed before
+	quietAfter     = time.Minute       // time without a success, when only records fail that failed before
+	rampIdle       = time.Second       // a ramp ends when it makes no call wait for this time
+	partialAtLeast = time.Minute       // least time of a partial outage: keeps its end from flapping
 )
 
-// streak is failures with no success in between.
+// streak is a run of failures without a success.
 type streak struct {
 	n     int
 	since time.Time
@@ -35,7 +35,7 @@ func (s *streak) add(hash uint64, now time.Time) {
 	}
 }
 
-// lasts reports whether they are failures of all, for d or longer.
+// lasts reports whether every item fails, for d or longer.
 func (s *streak) lasts(d time.Duration, now time.Time) bool {
 	return s.n >= outageFailures && s.known == outageItems && now.Sub(s.since) >= d
 }
@@ -44,15 +44,15 @@ func (s *streak) lasts(d time.Duration, now time.Time) bool {
 type outage struct {
 	on       bool
 	number   int
-	width    int       // probes at a time; grows while they say nothing about the route
-	probes   int       // that run
-	failures int       // one after another
-	probeAt  time.Time // none starts before
+	width    int       // probes at a time; grows while probes say nothing about the route
+	probes   int       // running probes
+	failures int       // consecutive failed probes
+	probeAt  time.Time // no probe starts before
 }
 
-// quiet is for how long nothing may succeed while only records fail that failed
-// before. After an outage nearly all that wait have failed: when the route fails
-// again while a limit keeps them back, that is no pause between two bursts.
+// quiet is the longest time without a success while only records fail that failed
+// before. After an outage nearly all waiting records have failed. If a limit then
+// keeps them back and the route fails again, that is no pause between two bursts.
 func (g *gate) quiet() time.Duration {
 	if g.ramps && g.streak.n >= rampFailures {
 		return outageAfter
@@ -60,7 +60,7 @@ func (g *gate) quiet() time.Duration {
 	return quietAfter
 }
 
-// pace says when the next probe may start after one that failed.
+// pace sets the time of the next probe after a failed probe.
 func (g *gate) pace(now time.Time) {
 	o := &g.outage
 	d := doubled(g.backoff, min(g.maxBackoff, maxPause), o.failures)

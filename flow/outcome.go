@@ -9,11 +9,12 @@ import (
 )
 
 var (
-	// errClosed is why a closed flow takes no records.
+	// errClosed is the error of Submit on a closed flow.
 	errClosed = errors.New("flow: closed")
-	// errDeadline is why a flow with policy Stop ended before its deadline.
+	// errDeadline is the error of a Stop flow that ended before its deadline.
 	errDeadline = errors.New("flow: stopped ahead of the deadline")
-	// errHeld is why a record is parked behind an earlier change of its item.
+	// errHeld is the error of a record parked behind an earlier change of its
+	// item.
 	errHeld = errors.New("flow: an earlier change of the item is parked")
 
 	errDrained = errors.New("flow: time to drain is over")
@@ -55,7 +56,7 @@ func recordError(t *task) *RecordError {
 	}
 }
 
-// verdict is what a handler's error asks for.
+// verdict is the meaning of a handler's error.
 type verdict struct {
 	err   error
 	kind  kind
@@ -63,7 +64,7 @@ type verdict struct {
 	rest  sluice.Handler // replaces the handler
 }
 
-// judge reads err.
+// judge interprets err.
 func judge(err error) verdict {
 	v := verdict{err: err, kind: failed}
 	if sluice.IsSkip(err) {
@@ -73,7 +74,7 @@ func judge(err error) verdict {
 	if r, ok := errors.AsType[*sluice.Remaining](err); ok {
 		v.rest, v.after = r.Rest, r.After
 		if r.Err == nil {
-			v.err = fmt.Errorf("%w: %w", errNoCause, err) // what was asked for stays in it
+			v.err = fmt.Errorf("%w: %w", errNoCause, err) // keeps the requested outcome
 		}
 	}
 	if r, ok := errors.AsType[*sluice.RetryError](err); ok {

@@ -2,45 +2,44 @@ package flow
 
 import "github.com/sluicehq/sluice"
 
-// Page is records that share memory, such as those of one answer of the
-// service: one of them keeps all of it.
+// Page is records that share memory, such as the records of one response. Each
+// record keeps all of that memory.
 type Page struct {
 	Records []sluice.Record
-	Bytes   int64 // what they keep in memory together
+	Bytes   int64 // memory of all records together
 
-	// Freed, when it is not nil, is called as that memory is given back, with
-	// Bytes in all: in one piece when the last record is settled, or, when
-	// only a few are left that wait for a retry, as soon as those are copied
-	// out and then as each of the copies is settled. What Close leaves
-	// unsettled it gives back, but for what handlers that still run keep: that
-	// comes back when they return. Freed must be fast and must not call the
-	// flow.
+	// Freed, if not nil, runs as the memory is freed, for Bytes in total. A
+	// page is freed in one piece when its last record is settled. If only a few
+	// waiting records remain, they are copied out: the page is freed then, and
+	// each copy when it is settled. Close frees all unsettled records except
+	// those with a running handler, which are freed when the handler returns.
+	// Freed must be fast and must not call the flow.
 	Freed func(bytes int64)
 }
 
-// unknownBytes is the size of a page of which nothing is known but its records.
+// unknownBytes is the size of a page whose memory is unknown.
 const unknownBytes = 1 << 62
 
-// recordBytes is what a record takes besides its text and images: itself, its
-// strings and its entry.
+// recordBytes is the memory of a record besides its text and images: the struct,
+// its strings and its entry.
 const recordBytes = 640
 
-// page is the account of a Page. It belongs to the flow's mu.
+// page accounts for the memory of a Page. The flow's mu guards it.
 type page struct {
-	place   int   // in Flow.pages
-	bytes   int64 // not given back yet
+	place   int   // index in Flow.pages
+	bytes   int64 // not freed yet
 	freed   func(int64)
-	left    int      // unsettled entries that are not kept, and one while Submit runs
-	kept    []*entry // unsettled entries that are held, or wait behind one
-	weight  int64    // of copies of them
-	copying bool     // they are being copied out
-	copies  int      // how many are
-	copied  bool     // all are: the page itself is gone
+	left    int      // unsettled entries that are not kept, plus one while Submit runs
+	kept    []*entry // unsettled entries that are held or wait behind a held entry
+	weight  int64    // memory of copies of kept
+	copying bool     // kept is being copied out
+	copies  int      // number of copies
+	copied  bool     // all kept entries are copied: the page itself is freed
 }
 
 func newPage(p Page) *page { return &page{bytes: p.Bytes, freed: p.Freed, left: 1} }
 
-// give gives n bytes back.
+// give frees n bytes.
 func (p *page) give(n int64) {
 	n = min(n, p.bytes)
 	p.bytes -= n
@@ -78,11 +77,10 @@ func (p *page) leave(e *entry) {
 	}
 }
 
-// tidy gives back what nothing needs any more and reports whether that was the
-// last of it. When only kept entries are left and copies of them take less
-// than half of the page, they are copied out: so a few held records do not pin
-// a page, and a page of which most is held is not copied for nothing. One that
-// a worker has is copied when it comes back; e is one that has, or nil.
+// tidy frees unneeded memory and reports whether the page is fully freed. If only
+// kept entries remain and their copies take less than half of the page, it copies
+// them out. So a few held records do not pin a page, and a mostly held page is not
+// copied. A worker's entry is copied when it returns; e is such an entry, or nil.
 func (p *page) tidy(e *entry) (gone bool) {
 	switch {
 	case p.left > 0:
@@ -114,19 +112,18 @@ func (p *page) copyOut(e *entry) {
 	}
 }
 
-// weight is what a record counts in the window.
+// weight is the size of a record in the window.
 func weight(rec *sluice.Record) int64 { return int64(max(rec.SizeBytes, len(rec.Raw()))) }
 
-// copyWeight is what a copy of a record takes in memory: its text, its images
-// once more, and their indexes.
+// copyWeight is the memory of a copy of a record: its text, its images again, and
+// their indexes.
 func copyWeight(rec *sluice.Record) int64 {
 	images := len(rec.Keys.Raw()) + len(rec.Old.Raw()) + len(rec.New.Raw())
 	return int64(recordBytes + len(rec.Raw()) + images + images/4)
 }
 
-// keep notes that e, which a worker has, may stay for long, and with it those
-// that wait behind it. held says that it failed: they count apart from the
-// window then.
+// keep notes that e, which a worker has, may stay for long, and with it the
+// entries behind it. held: e failed, so they no longer count in the window.
 func (f *Flow) keep(e *entry, held bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,9 +135,9 @@ func (f *Flow) keep(e *entry, held bool) {
 	f.wakeSubmit()
 }
 
-// keepBehind keeps what waits behind e: these are few records of many pages. A
-// record behind a kept one is always kept itself, and behind a held one held.
-// With order ByShard the neighbours wait too. mu is held.
+// keepBehind keeps the entries behind e: a few records of many pages. An entry
+// behind a kept entry is kept; an entry behind a held entry is held. With order
+// ByShard its neighbours wait too. mu is held.
 func (f *Flow) keepBehind(e *entry) {
 	if f.lanes.order == ByShard {
 		return
@@ -162,8 +159,8 @@ func (f *Flow) keepOne(e *entry, held bool) {
 	}
 }
 
-// tidy gives back what p keeps for nothing; e is an entry of it that has come
-// back from a worker, or nil. mu is held.
+// tidy frees the memory that p no longer needs. e is an entry of p that a worker
+// gave back, or nil. mu is held.
 func (f *Flow) tidy(p *page, e *entry) {
 	if p.tidy(e) {
 		last := len(f.pages) - 1
@@ -174,11 +171,11 @@ func (f *Flow) tidy(p *page, e *entry) {
 	}
 }
 
-// abandon drops what is unsettled, which nobody will start any more, and gives
-// its memory back but for what handlers still have. It returns the gates whose
-// state has changed by that. mu is held.
+// abandon drops unsettled entries, because nothing will start them, and frees
+// their memory unless a handler uses it. It returns the gates whose state changed.
+// mu is held.
 func (f *Flow) abandon() (moved []*gate) {
-	for e := range f.held { // while the records can be read
+	for e := range f.held { // while the records are readable
 		for _, t := range e.tasks {
 			if f.leaveGate(t, true, false) {
 				moved = append(moved, t.gate)
@@ -194,7 +191,7 @@ func (f *Flow) abandon() (moved []*gate) {
 			w.e.page.left++
 		}
 	}
-	for i := len(f.pages) - 1; i >= 0; i-- { // from the end: it takes them out
+	for i := len(f.pages) - 1; i >= 0; i-- { // backwards, because tidy removes pages
 		f.tidy(f.pages[i], nil)
 	}
 	f.lanes.drop()
@@ -208,8 +205,7 @@ func (f *Flow) abandon() (moved []*gate) {
 	return moved
 }
 
-// late notes that the handler of e is back, for which Close did not wait. mu is
-// held.
+// late notes that the handler of e returned after Close. mu is held.
 func (f *Flow) late(e *entry) {
 	for _, t := range e.tasks {
 		if t.gate != nil && t.state != done {
@@ -220,13 +216,13 @@ func (f *Flow) late(e *entry) {
 	f.tidy(e.page, nil)
 }
 
-// shrink gives back what was made for more records than there are: none. A
-// quiet flow is to cost no more than a new one. mu is held.
+// shrink frees buffers once the flow is empty. An idle flow must cost no more than
+// a new one. mu is held.
 func (f *Flow) shrink() {
 	f.window.shrink()
 	f.lanes, f.held = newLanes(f.opts.Order), map[*entry]struct{}{}
 	f.all, f.free, f.queues = nil, nil, nil
-	if len(f.pages) == 0 { // else Submit is at work
+	if len(f.pages) == 0 { // else Submit runs
 		f.pages = nil
 	}
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Retries of the dead letters themselves.
+// Retries of a failing dead letter store.
 const (
 	parkBackoff    = 100 * time.Millisecond
 	maxParkBackoff = 30 * time.Second
 )
 
-// itemRoute names a lane of one route that is parked; an empty route is all.
+// itemRoute is a parked lane of one route; an empty route is all routes.
 type itemRoute struct {
 	hash  uint64
 	route string
 }
 
-// condemn fails a record for good that could not be decoded or matched.
+// condemn fails a record that could not be decoded or matched.
 func (w *worker) condemn(err error) {
 	f := w.flow
 	t := f.addTask(w.e, nil)
@@ -27,7 +27,7 @@ func (w *worker) condemn(err error) {
 	f.mu.Lock()
 	t.note(err, time.Now())
 	switch {
-	case f.opts.DeadLetter != nil: // by pass, so that a panic there is not lost in this one
+	case f.opts.DeadLetter != nil: // pass parks it, so that a panic there gets its own error
 		t.doomed = true
 	case f.opts.Policy == Stop:
 		f.stopAt(t)
@@ -44,8 +44,8 @@ func (w *worker) condemn(err error) {
 	w.handled(nil, Stopped, 0, err)
 }
 
-// frozen tells that t's record holds its lane for good. It waits for its route
-// no more.
+// frozen reports that t's record holds its lane for good. The record no longer
+// waits for its route.
 func (f *Flow) frozen(t *task) {
 	f.mu.Lock()
 	moved := f.leaveGate(t, true, false)
@@ -56,7 +56,7 @@ func (f *Flow) frozen(t *task) {
 	f.opts.Logger.Error("record failed for good and holds its item: configure a dead letter", recordAttrs(t)...)
 }
 
-// park hands t's record to the dead letters.
+// park sends t's record to the dead letters.
 func (w *worker) park(t *task) {
 	f, e := w.flow, w.e
 	w.t, w.g = t, t.gate
@@ -75,7 +75,7 @@ func (w *worker) park(t *task) {
 		f.mu.Unlock()
 	}
 	f.finishTask(t, true, t.poison)
-	if t.gate != nil && !t.byHand { // what somebody has parked is no news to them
+	if t.gate != nil && !t.byHand { // a manual decision is not a finding of the gate
 		t.gate.parked()
 	}
 	if f.opts.Policy == Park && !t.behind {
@@ -88,7 +88,7 @@ func (w *worker) park(t *task) {
 	w.handled(t.route(), Parked, t.took, t.failure.Last)
 }
 
-// parkFailed has another try made at the dead letters.
+// parkFailed schedules another try at the dead letters.
 func (w *worker) parkFailed(t *task, err error) {
 	f := w.flow
 	f.mu.Lock()
@@ -117,16 +117,16 @@ func (w *worker) parkFailed(t *task, err error) {
 	w.refused(t, err)
 }
 
-// refused tells that the dead letters did not take t's record.
+// refused reports that the dead letters did not take t's record.
 func (w *worker) refused(t *task, err error) {
 	if h := w.flow.opts.Hooks.ParkFailed; h != nil && !w.flow.dead.Load() {
 		h(w.e.rec, t.route(), err)
 	}
 }
 
-// free reports whether no earlier change of the item is parked for the route
-// of g. If one is, the record is to be parked behind it. A redriven record is
-// what comes back from there.
+// free reports whether no earlier change of the item is parked for the route of g.
+// Otherwise the record must be parked behind it. A redriven record comes from the
+// dead letters itself.
 func (w *worker) free(g *gate) bool {
 	f, e := w.flow, w.e
 	if e.alone || e.rec.Origin == sluice.Redriven {
@@ -171,8 +171,8 @@ func (w *worker) holds(g *gate) (held bool, err error) {
 	return all || one, nil
 }
 
-// recordAttrs name t's record in the log: its position, as far as it has one,
-// never its contents.
+// recordAttrs identifies t's record in the log: its position if known, never its
+// contents.
 func recordAttrs(t *task) []any {
 	rec := t.e.rec
 	attrs := []any{"route", t.failure.Route, "table", rec.Table}

@@ -2,24 +2,23 @@ package flow
 
 import "time"
 
-// Park parks, as dead letters, the records whose last call of a route failed
-// with a plain error: somebody has decided what the flow cannot (see
-// [Partial]). parked counts those that wait for a retry: they are parked at
-// once. pending counts those whose call runs at the moment: each is parked if
-// that call fails, too. Records stay that were never called, that were refused
-// for load ([sluice.Overloaded]), and that asked to be called later
-// ([sluice.RetryAfter]). RouteState.Parked does not count what Park has parked.
+// Park parks the records whose last call of route failed with a plain error. Use
+// it when an operator has decided that they are poison (see [Partial]). parked is
+// the number of records that waited for a retry; they are parked at once. pending
+// is the number of records whose call runs now; each is parked if that call fails
+// too. Park spares records that were never called, that were refused for load
+// ([sluice.Overloaded]), or that asked for a later call ([sluice.RetryAfter]).
+// RouteState.Parked does not count records parked by Park.
 //
-// Without a DeadLetter, and once the flow is closed, Park does nothing and
-// returns 0, 0. It does not wait for the dead letters. It is safe for concurrent
-// use.
+// Without a DeadLetter, or on a closed flow, Park returns 0, 0. It does not wait
+// for the dead letters. It is safe for concurrent use.
 func (f *Flow) Park(route string) (parked, pending int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.opts.DeadLetter == nil {
 		return 0, 0
 	}
-	for e := range f.held { // none once it is closed
+	for e := range f.held { // empty once the flow is closed
 		for _, t := range e.tasks {
 			if t.failure.Route != route || !t.failed || t.doomed || t.state == done || e.ord >= f.limit.Load() {
 				continue
@@ -39,5 +38,5 @@ func (f *Flow) Park(route string) (parked, pending int) {
 	return parked, pending
 }
 
-// doom has t parked, not called. mu is held.
+// doom marks t to be parked instead of called. mu is held.
 func (t *task) doom() { t.doomed, t.tries, t.when = true, 0, time.Time{} }

@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// retryPart is the part of a flow's slots, and of its route's limit, that retries
-// take at most: those that fail must not crowd out those that succeed. Records that
-// were refused for load are no retries here: the limit paces them. One retry at a
-// time of each route always runs: retries that hang must not keep those of another
-// route. In an outage and after it the route paces all calls itself.
+// retryPart divides a flow's slots, and its route's limit: retries may use one
+// part, so that they do not crowd out other records. Records refused for load are
+// no retries here: the limit paces them. Each route may always run one retry, so
+// that hanging retries do not block those of another route. In an outage and after
+// it the route paces all calls itself.
 const retryPart = 4
 
-// freshTurns is how many records that were never tried go before one that was,
-// when a route has to choose.
+// freshTurns is the number of records that were never tried that run before one
+// retry, when both wait.
 const freshTurns = 3
 
-// queue is the tasks of one route that wait in a flow: for the time of their
-// next try, for their gate, or for a slot. Those of the dead letters have no
-// gate. It belongs to the flow's mu.
+// queue is the tasks of one route that wait in a flow: for the time of their next
+// try, for their gate, or for a slot. The queue of the dead letters has no gate.
+// The flow's mu guards it.
 type queue struct {
 	flow     *Flow
 	gate     *gate
-	fresh    tasks   // were never called, in the order of the stream
+	fresh    tasks   // never called, in stream order
 	retried  tasks   // by the time of their next try
-	refused  tasks   // likewise: their last call was refused for load
-	turns    int     // of fresh ones since the last retry
-	retrying int     // its part of the flow's
-	retries  []*call // that run, in the order in which they began
-	asked    bool    // its gate tells when to go on
+	refused  tasks   // the same, after a refusal for load
+	turns    int     // fresh tasks run since the last retry
+	retrying int     // part of Flow.retrying
+	retries  []*call // running retries, in the order of their start
+	asked    bool    // registered with its gate for waking
 }
 
 // tasks is a heap.
@@ -74,7 +74,7 @@ func (f *Flow) queue(g *gate) *queue {
 	return f.queues[i]
 }
 
-// heap is where t waits.
+// heap returns the heap for t.
 func (q *queue) heap(t *task) *tasks {
 	switch {
 	case t.when.IsZero():
@@ -85,7 +85,7 @@ func (q *queue) heap(t *task) *tasks {
 	return &q.retried
 }
 
-// enqueue has t wait. mu is held.
+// enqueue makes t wait. mu is held.
 func (f *Flow) enqueue(t *task) {
 	if t.unwanted && t.failed && !t.doomed {
 		t.doom()
@@ -108,7 +108,7 @@ func (f *Flow) enqueue(t *task) {
 	}
 }
 
-// next takes a waiting task that can be run now. mu is held.
+// next removes a task that can run now. mu is held.
 func (f *Flow) next() *task {
 	if f.queued == 0 {
 		return nil
@@ -126,7 +126,7 @@ func (f *Flow) next() *task {
 				break
 			}
 			t := (*h)[0]
-			runs := t.e.waits && t.e.ord < f.limit.Load() // else a worker has the record, or it never runs again
+			runs := t.e.waits && t.e.ord < f.limit.Load() // else a worker has the record, or the record never runs again
 			if runs && q.gate != nil {
 				var ok bool
 				if t.call, ok = q.gate.take(q, t.tries == 0, now); !ok {
@@ -152,7 +152,7 @@ func (f *Flow) next() *task {
 	return nil
 }
 
-// choose returns the heap whose first task is next, or nil.
+// choose returns the heap with the next task, or nil.
 func (q *queue) choose(now time.Time) *tasks {
 	var again *tasks
 	if q.retried.due(now) && !q.manyRetries(now) {
@@ -169,9 +169,9 @@ func (q *queue) choose(now time.Time) *tasks {
 
 func (h tasks) due(now time.Time) bool { return len(h) > 0 && !now.Before(h[0].when) }
 
-// manyRetries reports whether retries have their part of the flow's slots, or of the
-// route's limit. A retry that hangs for longer than the longest backoff takes no part
-// of the limit any more: a handler that never returns must not stop all retries.
+// manyRetries reports whether retries use up their part of the flow's slots or of
+// the route's limit. A retry that runs for longer than the longest backoff no
+// longer counts for the limit: a hanging handler must not stop all retries.
 func (q *queue) manyRetries(now time.Time) bool {
 	if q.gate == nil || q.retrying == 0 || q.gate.paces.Load() {
 		return false
@@ -198,7 +198,7 @@ func (q *queue) manyRetries(now time.Time) bool {
 	return true
 }
 
-// offer is called by q's gate: a call may start.
+// offer runs when q's gate can let a call through.
 func (f *Flow) offer(q *queue) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,7 +208,7 @@ func (f *Flow) offer(q *queue) {
 	}
 }
 
-// beginRetry counts a retry in. The flow's mu is held.
+// beginRetry counts the start of a retry. The flow's mu is held.
 func (q *queue) beginRetry(c *call) {
 	if c != nil {
 		c.retry, c.retryAt = q, time.Now()
@@ -217,14 +217,14 @@ func (q *queue) beginRetry(c *call) {
 	}
 }
 
-// countRetry has a retry take a slot (1), or give it back (-1).
+// countRetry takes (1) or gives back (-1) a slot for a retry.
 func (q *queue) countRetry(c *call, n int) {
 	c.turn = n > 0
 	q.retrying += n
 	q.flow.retrying += n
 }
 
-// endRetry counts a retry out. mu is held.
+// endRetry counts the end of a retry. mu is held.
 func (f *Flow) endRetry(c *call) {
 	if c == nil || c.retry == nil {
 		return
@@ -238,8 +238,8 @@ func (f *Flow) endRetry(c *call) {
 	c.retry = nil
 }
 
-// retrySleeps has a retry that begins to wait in a sink give back its slot (-1),
-// and take it again when it was woken (1).
+// retrySleeps gives back the slot of a retry that starts to wait in a sink (-1),
+// and takes it again when the retry wakes (1).
 func (f *Flow) retrySleeps(c *call, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,8 +248,8 @@ func (f *Flow) retrySleeps(c *call, n int) {
 	}
 }
 
-// doomOld has those parked that became too old as they waited, and tells the
-// clock of the next. mu is held.
+// doomOld parks tasks that became too old while they waited, and arms the clock
+// for the next. mu is held.
 func (f *Flow) doomOld(now time.Time) {
 	for e := range f.held {
 		for _, t := range e.tasks {
@@ -260,9 +260,9 @@ func (f *Flow) doomOld(now time.Time) {
 				f.clock.expire(t.expires)
 				continue
 			}
-			if t.failure.Last == nil { // it was never called
+			if t.failure.Last == nil { // never called
 				err := t.gate.trouble()
-				if err == nil { // for a limit, not for a failure
+				if err == nil { // it waits for a limit, not after a failure
 					f.clock.expire(t.expires)
 					continue
 				}
@@ -275,7 +275,7 @@ func (f *Flow) doomOld(now time.Time) {
 	}
 }
 
-// unqueue takes t out of its queue. mu is held.
+// unqueue removes t from its queue. mu is held.
 func (f *Flow) unqueue(t *task) {
 	heap.Remove(f.queue(t.gate).heap(t), t.place)
 	f.queued--

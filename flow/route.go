@@ -9,27 +9,28 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// State says how well a route works. Nothing that fails is parked as poison
-// but while its route is Healthy.
+// State says how well a route works. A failing record is parked as poison only
+// while its route is Healthy.
 type State uint8
 
 const (
-	// Works: its calls succeed, but for those of a few items.
+	// Works: calls succeed, except for a few items.
 	Works State = iota
-	// Overloaded: calls are refused for load; as many run at a time as succeed.
+	// Overloaded: the route refuses calls for load. The flow runs as many as
+	// succeed.
 	Overloaded
-	// Partial is a partial outage: it fails for some items and succeeds for
-	// others. Those that fail are retried alone.
+	// Partial is a partial outage: the route fails for some items and succeeds
+	// for others. Failing records are retried alone.
 	Partial
-	// Recovering: after an outage calls are let through step by step.
+	// Recovering: after an outage calls pass step by step.
 	Recovering
-	// Outage: nothing succeeds. One probe at a time goes through.
+	// Outage: nothing succeeds. One probe at a time passes.
 	Outage
 )
 
 var stateNames = [...]string{"works", "overloaded", "partial outage", "recovering", "outage"}
 
-// AllStates lists every State, the best first.
+// AllStates lists every State, best first.
 func AllStates() []State { return []State{Works, Overloaded, Partial, Recovering, Outage} }
 
 // String returns the state's name in lower case, as a metric's label.
@@ -40,35 +41,34 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Healthy reports whether a failure tells of the record rather than of the
-// route.
+// Healthy reports whether a failure points to the record and not to the route.
 func (s State) Healthy() bool { return s <= Overloaded }
 
-// RouteState is what a Group knows of a route. While nothing fails it counts
-// nothing.
+// RouteState is the state of a route in a Group. The numbers are zero while
+// nothing fails.
 type RouteState struct {
 	Route   string
 	State   State
-	Since   time.Time // of State
-	Err     error     // of the last call that failed; nil when none is to be made again
-	Success time.Time // the last one since something began to fail; zero: none, or nothing fails
+	Since   time.Time // start of State
+	Err     error     // of the last failed call; nil when no call is to be retried
+	Success time.Time // last success since failures began; zero: none, or nothing fails
 	Failing int       // distinct items whose last call failed
 	Waiting int       // records that wait for the route
-	Limit   int       // calls at a time that the route was seen to take; 0: no limit was found
-	Parked  int       // records parked in the last 10 minutes, but by Flow.Park
+	Limit   int       // learned limit of calls at a time; 0: none
+	Parked  int       // records parked in the last 10 minutes, except by Flow.Park
 
-	failsSince time.Time // the first call after the last success that failed or was refused; zero: none did
-	crowded    bool      // more items fail than is tolerated
-	troubled   time.Time // State was Works until then, last
+	failsSince time.Time // first failed or refused call after the last success; zero: none
+	crowded    bool      // too many items fail
+	troubled   time.Time // last time that State was not Works
 }
 
 const (
-	proofAfter   = 10 * time.Minute // calls fail, or are refused, and none succeeds for so long: somebody is to look
-	parkedAtMost = 20               // records parked in 10 minutes before somebody is to look
+	proofAfter   = 10 * time.Minute // time without a success after which an operator must look
+	parkedAtMost = 20               // records parked in 10 minutes after which an operator must look
 )
 
-// Trouble says in a sentence what somebody should see to, or "" when the route
-// works, or has nothing to do.
+// Trouble describes in one sentence what an operator must look at. It is "" when
+// the route works or is idle.
 func (s RouteState) Trouble() string {
 	since, others := s.Since.Format(time.RFC3339), "works for others"
 	quiet := !s.failsSince.IsZero() && time.Since(s.failsSince) > quietAfter
@@ -90,8 +90,8 @@ func (s RouteState) Trouble() string {
 	return ""
 }
 
-// Group holds what flows of one process share about their routes: how well
-// they work, and their limits. It is safe for concurrent use.
+// Group is the state of routes that flows of one process share: how well each
+// route works, and its limits. It is safe for concurrent use.
 type Group struct{ gates []*gate }
 
 // NewGroup returns a Group for the routes of m.
@@ -112,7 +112,7 @@ func (g *Group) gate(r *sluice.Route) *gate {
 	return g.gates[r.Index]
 }
 
-// States tells of every route, in the order of the Matcher's Routes.
+// States returns the state of every route, in the order of the Matcher's Routes.
 func (g *Group) States() []RouteState {
 	out := make([]RouteState, len(g.gates))
 	for i, gt := range g.gates {
@@ -121,14 +121,14 @@ func (g *Group) States() []RouteState {
 	return out
 }
 
-// announce logs a state that a route has moved to.
+// announce logs a route's new state.
 func (f *Flow) announce(g *gate) {
 	f.log(g)
 	g.pump() // the new state may let calls through
 }
 
-// log writes the route's state as it is now, once. So the last line of the log is
-// true, whichever of several goroutines comes last.
+// log logs the route's current state once. The last line is always true, whichever
+// goroutine writes it.
 func (f *Flow) log(g *gate) {
 	g.logs.Lock()
 	defer g.logs.Unlock()

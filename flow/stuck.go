@@ -8,21 +8,20 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// patrols is how many times within StuckAfter the workers are looked at.
+// patrols is the number of looks at the workers within StuckAfter.
 const patrols = 8
 
-// watched is what the watch over handlers sees of a worker. A call has a
-// number; the watch remembers which one it saw and since when, so that no call
-// has to read the clock.
+// watched is what the watch sees of a worker. Each call has a number. The watch
+// remembers the number and when it first saw it, so no call reads the clock.
 type watched struct {
 	calls   uint64                       // the worker's own count, in steps of 2
 	current atomic.Uint64                // number of the call that runs, or 0; the lowest bit: reported
-	route   atomic.Pointer[sluice.Route] // of it; nil: none
+	route   atomic.Pointer[sluice.Route] // route of the call; nil: none
 
 	// Of the watch, under the flow's mu.
 	seen   uint64
 	seenAt time.Time
-	stuck  time.Time // seenAt of the call reported last; under the flow's reporting
+	stuck  time.Time // seenAt of the last reported call; under the flow's reporting
 }
 
 // enter begins a call.
@@ -34,7 +33,8 @@ func (w *watched) enter(r *sluice.Route) {
 	w.current.Store(w.calls)
 }
 
-// returned ends a call and, when it was reported as stuck, says so.
+// returned ends a call. It reports the return of a call that was reported as
+// stuck.
 func (w *worker) returned() {
 	if w.current.Swap(0)&1 == 0 {
 		return
@@ -45,7 +45,7 @@ func (w *worker) returned() {
 	f.tellStuck(w.e.rec, w.route.Load(), time.Since(w.stuck), true)
 }
 
-// watch starts the watch over handlers unless it is on. mu is held.
+// watch starts the watch over handlers if it is off. mu is held.
 func (f *Flow) watch() {
 	if f.clock.watchAt.IsZero() {
 		f.clock.watchAt = time.Now().Add(f.opts.StuckAfter / patrols)
@@ -53,7 +53,7 @@ func (f *Flow) watch() {
 	}
 }
 
-// suspect is a call that has been running for too long.
+// suspect is a call that runs for too long.
 type suspect struct {
 	w     *worker
 	call  uint64
@@ -62,10 +62,9 @@ type suspect struct {
 	since time.Time
 }
 
-// patrol looks for handlers that have been running for too long; what waits
-// behind a slow one no longer pins its pages. It ends the
-// workers that had nothing to do since the last one. It ends the watch, and all
-// workers, of a flow that has nothing to do. mu is held.
+// patrol looks for handlers that run for too long, and unpins the pages of records
+// behind slow ones. It ends workers that were idle since the last patrol. In an
+// idle flow it ends the watch and all workers. mu is held.
 func (f *Flow) patrol(now time.Time) (found []suspect) {
 	c := &f.clock
 	if c.watchAt.IsZero() || now.Before(c.watchAt) {
@@ -98,8 +97,7 @@ func (f *Flow) patrol(now time.Time) (found []suspect) {
 	return found
 }
 
-// endFree ends n workers without an entry, those that had none for longest. mu
-// is held.
+// endFree ends the n workers that have been free the longest. mu is held.
 func (f *Flow) endFree(n int) {
 	for _, w := range f.free[:n] {
 		f.dismiss(w)
@@ -109,7 +107,7 @@ func (f *Flow) endFree(n int) {
 	f.spare = len(f.free)
 }
 
-// report tells about s unless it has come back.
+// report reports s as stuck unless it has returned.
 func (f *Flow) report(s suspect) {
 	f.reporting.Lock()
 	defer f.reporting.Unlock()

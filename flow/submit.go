@@ -7,22 +7,21 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// submitChunk is how many records are hashed before the lock is taken.
+// submitChunk is the number of records hashed before taking the lock.
 const submitChunk = 64
 
-// Submit takes records in stream order; it blocks while the window is full and
-// returns the ordinal of the last record taken (the first ever is 1). The flow
-// keeps recs until they are settled. One goroutine at a time may submit.
+// Submit adds records in stream order. It blocks while the window is full. It
+// returns the ordinal of the last record taken; the first ordinal is 1. The flow
+// keeps recs until they are settled. Only one goroutine at a time may submit.
 //
-// An error says why not all were taken: ctx ended, the flow was closed,
-// cancelled, or stopped by a failure.
+// An error means that not all records were taken: ctx ended, or the flow was
+// closed, cancelled, or stopped by a failure.
 func (f *Flow) Submit(ctx context.Context, recs ...sluice.Record) (last uint64, err error) {
 	return f.SubmitPage(ctx, Page{Records: recs, Bytes: unknownBytes})
 }
 
-// SubmitPage is Submit for who has to know when the memory of the records is
-// free again. From the call on it is the flow's, also when an error is
-// returned.
+// SubmitPage is Submit with a report when the memory of the records is free. The
+// flow owns pg from the call on, even after an error.
 func (f *Flow) SubmitPage(ctx context.Context, pg Page) (last uint64, err error) {
 	f.scope.Enter(1)
 	defer f.scope.Leave(1)
@@ -76,7 +75,7 @@ func (f *Flow) SubmitPage(ctx context.Context, pg Page) (last uint64, err error)
 	return f.window.high, nil
 }
 
-// refused says why no record is taken any more.
+// refused returns the reason why no record is taken.
 func (f *Flow) refused() error {
 	if f.limit.Load() != noLimit {
 		return f.cause
@@ -87,7 +86,7 @@ func (f *Flow) refused() error {
 	return nil
 }
 
-// take adds as many of recs as fit and returns how many.
+// take adds the recs that fit and returns their number.
 func (f *Flow) take(p *page, recs []sluice.Record, hashes []uint64, want int, now time.Time) int {
 	for i := range recs {
 		rec := &recs[i]
@@ -107,9 +106,9 @@ func (f *Flow) take(p *page, recs []sluice.Record, hashes []uint64, want int, no
 	return len(recs)
 }
 
-// awaitRoom blocks until there may be room for a record of n bytes. A waiting
-// Submit is nobody who could join a group commit; who wakes it counts it in
-// again first. It is called and returns with mu held.
+// awaitRoom blocks until a record of n bytes may fit. A waiting Submit cannot join
+// a group commit; the waker counts it in again first. mu is held at the call and
+// the return.
 func (f *Flow) awaitRoom(ctx context.Context, n int64) error {
 	f.awaited, f.awaitedBytes, f.awaitedAt = true, n, time.Now()
 	f.mu.Unlock()
@@ -130,9 +129,9 @@ func (f *Flow) awaitRoom(ctx context.Context, n int64) error {
 	return context.Cause(ctx)
 }
 
-// wakeSubmit lets a waiting Submit look again when its record fits, or when
-// nothing will be taken any more. While there is other work it is left asleep
-// until an eighth of the window is free, so as not to be woken for every record.
+// wakeSubmit wakes a waiting Submit when its record fits, or when the flow takes
+// no more records. While other work exists, Submit sleeps until an eighth of the
+// window is free, to save wake-ups.
 func (f *Flow) wakeSubmit() {
 	if !f.awaited {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// task is one route of a record that did not succeed at once. What others
-// read is changed under the flow's mu.
+// task is one route of a record that did not succeed at once. The flow's mu guards
+// fields that others read.
 type task struct {
 	e       *entry
 	gate    *gate // nil when the record could not be decoded or matched
@@ -15,30 +15,30 @@ type task struct {
 	state   taskState
 	doomed  bool // to be parked, not called
 	cleared bool // no earlier change of its item is parked
-	behind  bool // one is
-	poison  bool // it is parked because it fails while its route works
+	behind  bool // an earlier change of its item is parked
+	poison  bool // parked because it fails while its route works
 
-	failed   bool // its last call did, with a plain error
-	refused  bool // its last call was, for load
-	unwanted bool // somebody wants it parked, unless it succeeds first: see Park
-	byHand   bool // it is parked for that
+	failed   bool // its last call failed with a plain error
+	refused  bool // its last call was refused for load
+	unwanted bool // Park was called: it is parked unless it succeeds first
+	byHand   bool // parked by Park
 
 	failure sluice.Failure
-	tries   int           // failures to do what is to be done, one after another
-	took    time.Duration // the last call
-	when    time.Time     // of the next try; zero: it was never called, and goes before others
+	tries   int           // consecutive failures of the call, or of parking
+	took    time.Duration // duration of the last call
+	when    time.Time     // of the next try; zero: never called, and first in line
 	expires time.Time     // when the record is parked for its age; zero is never
-	call    *call         // its gate has let it through
-	place   int           // in its heap
-	waits   bool          // its gate counts it among those that wait
+	call    *call         // its gate let the call through
+	place   int           // index in its heap
+	waits   bool          // its gate counts it as waiting
 }
 
 type taskState uint8
 
 const (
-	idle   taskState = iota // to be put into its queue once no worker has the record
+	idle   taskState = iota // to be queued once no worker has the record
 	queued                  // in its queue
-	frozen                  // failed for good with no dead letter to take it
+	frozen                  // failed for good without dead letters
 	done
 )
 
@@ -51,7 +51,7 @@ func (t *task) route() *sluice.Route {
 
 func (t *task) tooOld(now time.Time) bool { return !t.expires.IsZero() && !now.Before(t.expires) }
 
-// note keeps what failed.
+// note keeps the failure.
 func (t *task) note(err error, now time.Time) {
 	if t.failure.First == nil {
 		t.failure.First, t.failure.FirstAt = err, now
@@ -90,10 +90,10 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 	return t
 }
 
-// isLive reports whether the stream's trim threatens the record.
+// isLive reports whether the stream may trim the record.
 func (e *entry) isLive() bool { return e.rec.Origin == sluice.Live && !e.rec.Created.IsZero() }
 
-// finishTask ends t: its route has no more to do with the record.
+// finishTask ends t: its route is done with the record.
 func (f *Flow) finishTask(t *task, giveUp, poison bool) {
 	f.mu.Lock()
 	t.state = done
@@ -105,16 +105,16 @@ func (f *Flow) finishTask(t *task, giveUp, poison bool) {
 	}
 }
 
-// leaveGate has t wait for its route no more, and reports whether the state of
-// the route has changed by that. mu is held.
+// leaveGate ends t's wait for its route, and reports whether that changed the
+// state of the route. mu is held.
 func (f *Flow) leaveGate(t *task, giveUp, poison bool) (moved bool) {
 	moved = t.waits && t.gate.done(t.e.item(), giveUp, poison)
 	t.waits = false
 	return moved
 }
 
-// item is what a route knows the record's item by: items of two tables may have
-// the same key. A record whose keys cannot be read is an item of its own.
+// item identifies the record's item at a route. It includes the table, because two
+// tables may have the same key. A record with unreadable keys is its own item.
 func (e *entry) item() uint64 {
 	h := e.hash
 	if e.alone {

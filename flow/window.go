@@ -1,18 +1,18 @@
 package flow
 
-// window counts what is unsettled and keeps the watermark. Ordinals start at
-// 1; done has one bit per ordinal in (low, high], in a ring that grows.
+// window counts unsettled records and keeps the watermark. Ordinals start at 1.
+// done is a growing ring with one bit per ordinal in (low, high].
 type window struct {
 	maxRecords int
 	maxBytes   int64
 	maxAhead   uint64
 	maxHeld    int64
 
-	low, high uint64 // watermark; last ordinal given out
-	records   int    // unsettled, but for those that are held
-	bytes     int64  // of them
-	held      int    // unsettled records that failed, or wait behind one that did
-	heldBytes int64  // of them
+	low, high uint64 // watermark; last assigned ordinal
+	records   int    // unsettled records that are not held
+	bytes     int64  // of these records
+	held      int    // unsettled records that failed or wait behind a failed one
+	heldBytes int64  // of the held records
 	done      []uint64
 }
 
@@ -29,13 +29,13 @@ func newWindow(o Options) window {
 	return w
 }
 
-// shrink gives the ring its first size again; nothing is unsettled.
+// shrink resets the ring to its first size. No record is unsettled.
 func (w *window) shrink() { w.done = make([]uint64, firstBits/64) }
 
-// fits reports whether a record of n bytes may be added. One record always
-// fits. What is held takes no room from others, until it is too much. Counting
-// all that lies past the lowest unsettled record keeps those that will be settled
-// past it below maxAhead, however they end.
+// fits reports whether the window has room for a record of n bytes. One record
+// always fits. Held records take no room, up to HeldBytes. Every ordinal past the
+// watermark counts for maxAhead, so the records settled past it never exceed
+// maxAhead.
 func (w *window) fits(n int64) bool {
 	if w.high-w.low > w.maxAhead || w.held > 0 && w.heldBytes > w.maxHeld {
 		return w.empty()
@@ -43,7 +43,7 @@ func (w *window) fits(n int64) bool {
 	return w.records == 0 || w.records < w.maxRecords && w.bytes+n <= w.maxBytes
 }
 
-// empty reports whether nothing is unsettled.
+// empty reports whether no record is unsettled.
 func (w *window) empty() bool { return w.records+w.held == 0 }
 
 // hold notes that a record of n bytes in the window is held.
@@ -59,7 +59,7 @@ func (w *window) roomy() bool {
 	return w.records <= w.maxRecords-w.maxRecords/8 && w.bytes <= w.maxBytes-w.maxBytes/8
 }
 
-// add gives out the next ordinal.
+// add assigns the next ordinal.
 func (w *window) add(n int64) uint64 {
 	if w.high-w.low == uint64(len(w.done))*64 {
 		w.grow()
@@ -82,7 +82,7 @@ func (w *window) grow() {
 	}
 }
 
-// settle marks ord and reports whether the watermark moved.
+// settle marks ord as settled and reports whether the watermark moved.
 func (w *window) settle(ord uint64, n int64, held bool) bool {
 	if held {
 		w.held--

@@ -19,36 +19,36 @@ type worker struct {
 	flow   *Flow
 	member quorum.Member
 	ctx    context.Context // carries member
-	more   chan struct{}   // e was set; closed: end
+	more   chan struct{}   // signals a new e; closed: end
 	e      *entry          // written under the flow's mu
-	place  int             // in flow.all
+	place  int             // index in flow.all
 
 	// The pass over e.
 	routes []*sluice.Route
-	few    [2]*sluice.Route // where routes begins
-	i      int              // in routes
-	t      *task            // that is being done; nil in a first pass
-	g      *gate            // of the call
-	call   *call            // that g counts; nil: it does not
+	few    [2]*sluice.Route // backing array of routes
+	i      int              // index in routes
+	t      *task            // the current task; nil in a first pass
+	g      *gate            // of the current call
+	call   *call            // counted by g; nil: not counted
 	phase  phase            // whose code runs
-	began  time.Time        // of the call, when somebody wants to know
+	began  time.Time        // start of the call, if needed
 
 	watched
 }
 
-// phase says whose code a worker is in, so that a panic or Goexit there is the
-// record's error and one in our own is not hidden.
+// phase says whose code a worker runs. A panic or Goexit in user code is the
+// record's error; a panic in our own code is not hidden.
 type phase uint8
 
 const (
 	ours phase = iota
 	matching
-	asking // the dead letters whether they hold the item
+	asking // the dead letters, whether they hold the item
 	handling
 	parking
 )
 
-// host gives concurrency slots to others while handlers wait in a sink.
+// host lends concurrency slots while handlers wait in a sink.
 type host struct{ f *Flow }
 
 func (h host) Parked(n int) {
@@ -64,10 +64,10 @@ func (h host) Unparked(n int) {
 	h.f.running += n
 }
 
-// start runs a ready entry if there is a slot. The worker that it wakes goes on
-// from there (see spread), so that quick handlers do not wake many for nothing:
-// while entries are ready and slots are free there is always a worker that was
-// woken and has not begun, and it is counted into the scope. mu is held.
+// start runs a ready entry if a slot is free. The woken worker starts the next one
+// (see spread), so quick handlers do not wake many workers for nothing. While
+// entries are ready and slots are free, one woken worker has not begun yet, and
+// the scope counts it. mu is held.
 func (f *Flow) start() {
 	if f.running < f.opts.Concurrency {
 		if e := f.pick(); e != nil {
@@ -77,8 +77,8 @@ func (f *Flow) start() {
 	f.wakeSubmit()
 }
 
-// pick returns the entry that is to run next, or nil. What waited goes before
-// what is new: its gate, or its share of the slots, has let it through. mu is
+// pick returns the next entry to run, or nil. Entries that waited go before new
+// ones, because their gate or their share of the slots let them through. mu is
 // held.
 func (f *Flow) pick() *entry {
 	if t := f.next(); t != nil {
@@ -88,15 +88,15 @@ func (f *Flow) pick() *entry {
 	return f.lanes.pop(f.limit.Load())
 }
 
-// spread is the first thing that a worker does when it was woken.
+// spread runs first in a woken worker and starts the next.
 func (f *Flow) spread() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.start()
 }
 
-// begin hands e to a worker. It is counted into the scope before it can run,
-// so that the scope is never seen idle in between. mu is held.
+// begin hands e to a worker. It counts the worker into the scope first, so that
+// the scope never looks idle in between. mu is held.
 func (f *Flow) begin(e *entry) {
 	e.busy = true
 	f.running++
@@ -146,9 +146,9 @@ func (w *worker) run() {
 	}
 }
 
-// grow takes a stack on which most handlers with their sinks fit. Grown under
-// them, step by step, it would be copied with all their frames, which took a
-// fifth of the time of a record on its way to an index.
+// grow allocates a stack that fits most handlers with their sinks. Growing it
+// under them step by step copies all frames. That took a fifth of the time of a
+// record on its way to an index.
 //
 //go:noinline
 func grow() {
@@ -156,8 +156,8 @@ func grow() {
 	runtime.KeepAlive(&frame)
 }
 
-// finish ends w's pass over its entry: it is settled or waits. A worker that
-// is alive gets another entry, or waits in the free list, or ends.
+// finish ends w's pass over its entry, which is now settled or waits. A live
+// worker gets another entry, joins the free list, or ends.
 func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 	f.mu.Lock()
 	e := w.e
@@ -202,7 +202,7 @@ func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 	return more, end
 }
 
-// settle ends e.
+// settle settles e.
 func (f *Flow) settle(e *entry) {
 	f.lanes.leave(e)
 	if e.tasks != nil {
@@ -221,7 +221,7 @@ func (f *Flow) settle(e *entry) {
 	}
 }
 
-// rest lets e wait until one of its tasks can go on.
+// rest makes e wait until one of its tasks can run.
 func (f *Flow) rest(e *entry) {
 	f.tidy(e.page, e)
 	e.waits = true
@@ -232,7 +232,7 @@ func (f *Flow) rest(e *entry) {
 	}
 }
 
-// dismiss forgets a worker.
+// dismiss removes a worker.
 func (f *Flow) dismiss(w *worker) {
 	last := len(f.all) - 1
 	f.all[w.place] = f.all[last]
@@ -241,7 +241,7 @@ func (f *Flow) dismiss(w *worker) {
 	f.all = f.all[:last]
 }
 
-// pass does all that can be done now for w's entry.
+// pass does all current work of w's entry.
 func (w *worker) pass() {
 	defer func() {
 		if w.phase != ours {
@@ -261,8 +261,8 @@ func (w *worker) pass() {
 	}
 }
 
-// doomed returns a task to be parked now, or nil. What dooms others of w's
-// record meanwhile holds the lock.
+// doomed returns a task to be parked now, or nil. Code that dooms other tasks of
+// w's record holds the lock.
 func (w *worker) doomed() *task {
 	if w.e.tasks == nil {
 		return nil
@@ -278,7 +278,7 @@ func (w *worker) doomed() *task {
 	return nil
 }
 
-// crashed makes err the error of what ran.
+// crashed makes err the error of the code that ran.
 func (w *worker) crashed(err error) {
 	was := w.phase
 	w.phase = ours
@@ -303,8 +303,8 @@ func (w *worker) crashed(err error) {
 	w.remember(w.i + 1)
 }
 
-// first runs the routes of a record, in order. What does not succeed becomes
-// a task; the other routes run all the same.
+// first runs the routes of a record in order. A route that does not succeed
+// becomes a task, and the others still run.
 func (w *worker) first() {
 	f, e := w.flow, w.e
 	w.routes, w.i = w.routes[:0], 0
@@ -348,8 +348,8 @@ func (w *worker) first() {
 	}
 }
 
-// remember makes tasks of the routes from the i-th that a first pass did not
-// come to. A later pass has none.
+// remember makes tasks of the i-th and later routes, which a first pass did not
+// reach. A later pass has none.
 func (w *worker) remember(i int) {
 	for ; i < len(w.routes); i++ {
 		w.flow.addTask(w.e, w.flow.group.gate(w.routes[i]))

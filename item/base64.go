@@ -12,8 +12,8 @@ var base64Value = func() (t [256]byte) {
 	return
 }()
 
-// checkBase64 says what is wrong with the text of a B: standard base64 with
-// padding, no line breaks, the bits that hold no data zero.
+// checkBase64 describes the mistake in the text of a B. A B is standard base64
+// with padding, without line breaks, and with zero in its unused bits.
 func checkBase64(t []byte) string {
 	const msg = "invalid base64"
 	if len(t)%4 != 0 {

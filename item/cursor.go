@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
-// What is in this file reads bytes that Parser has checked.
+// The functions of this file read bytes that Parser has checked.
 
 // cursor walks over the attributes of a map in stored order.
 type cursor struct {
@@ -42,7 +42,7 @@ func (c *cursor) next() bool {
 	return true
 }
 
-// nextBut is next for attributes whose name skip reports false for.
+// nextBut is next without the attributes for whose names skip reports true.
 func (c *cursor) nextBut(skip func(name []byte) bool) bool {
 	for c.next() {
 		if !skip(textBytes(c.name)) {
@@ -52,8 +52,8 @@ func (c *cursor) nextBut(skip func(name []byte) bool) bool {
 	return false
 }
 
-// pass moves past the next attribute if it is these bytes: all of one, from
-// after the brace or comma before it to the comma or brace after it.
+// pass moves past the next attribute if its bytes equal attribute: everything
+// between the brace or comma before it and the comma or brace after it.
 func (c *cursor) pass(attribute []byte) bool {
 	end := c.i + 1 + len(attribute)
 	if end >= len(c.b) || c.b[end] != ',' && c.b[end] != '}' || !bytes.Equal(c.b[c.i+1:end], attribute) {
@@ -131,7 +131,7 @@ func skip(b []byte, i int) int {
 // elements walks over the elements of an array.
 type elements struct {
 	b          []byte
-	start, end int // of the present element
+	start, end int // of the current element
 }
 
 func (c *elements) next() bool {
@@ -147,7 +147,7 @@ func (c *elements) next() bool {
 	return true
 }
 
-// element returns the present element of a list or set of kind.
+// element returns the current element of a list or set of kind.
 func (c *elements) element(kind Kind) Value {
 	if kind == L {
 		v, _ := valueAt(c.b, c.start)
@@ -157,10 +157,10 @@ func (c *elements) element(kind Kind) Value {
 	return Value{kind: member(kind), raw: c.b[c.start:end:end]}
 }
 
-// text returns a string's text; quoted is the string as it stands.
+// text returns the text of a JSON string; quoted includes the quotes.
 func text(quoted []byte) string { return string(textBytes(quoted)) }
 
-// textBytes is text that aliases the string unless it holds escapes.
+// textBytes is text without a copy, except for strings with escapes.
 func textBytes(quoted []byte) []byte {
 	if body := quoted[1 : len(quoted)-1]; bytes.IndexByte(body, '\\') < 0 {
 		return body

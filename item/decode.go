@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Unmarshaler is implemented by types that decode themselves. Everything v
-// gives out as bytes is valid only until the method returns.
+// Unmarshaler lets a type decode itself. Byte slices taken from v are valid only
+// until UnmarshalAttribute returns.
 type Unmarshaler interface {
 	UnmarshalAttribute(v Value) error
 }
 
-// DecodeError says which attribute does not fit into which Go type.
+// DecodeError says which attribute does not fit which Go type.
 type DecodeError struct {
 	Path string       // of the attribute, dotted; empty for the map itself
-	Type reflect.Type // that it does not fit into; may be nil
+	Type reflect.Type // Go type; may be nil
 	Err  error
 }
 
@@ -38,7 +38,7 @@ func (e *DecodeError) Error() string {
 
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// within puts a step before the path of a DecodeError.
+// within prepends a step to the path of a DecodeError.
 func within(step string, err error) error {
 	if e, ok := err.(*DecodeError); ok {
 		if e.Path == "" {
@@ -50,21 +50,23 @@ func within(step string, err error) error {
 	return err
 }
 
-// Decode fills into, a pointer to a struct or map, by `dynamodbav` tags, with
-// the rules of the SDK's attributevalue package: a field takes the attribute
-// of its tag's name or its own, else one that differs only in case; the tag
-// options string and unixtime and embedded structs work as there; time.Time
-// takes RFC 3339 text or Unix seconds; NULL is the zero value; an any takes
-// string, float64, bool, []byte, []any, map[string]any, []string, []float64 or
-// [][]byte. Where those rules refuse a type, its encoding.TextUnmarshaler
-// takes an S and its encoding.BinaryUnmarshaler a B.
+// Decode fills into, a pointer to a struct or map, by `dynamodbav` tags. The rules
+// are those of the SDK's attributevalue package:
 //
-// A type may implement [Unmarshaler]. One that implements the SDK's own
-// Unmarshaler, whose parameter is an SDK type, is refused here: package
-// sdkitem decodes it.
+//   - A field takes the attribute of its tag's name or its own name, else of a
+//     name that differs only in case. The tag options string and unixtime, and
+//     embedded structs, work as in the SDK.
+//   - time.Time takes RFC 3339 text or Unix seconds. NULL is the zero value.
+//   - An any takes string, float64, bool, []byte, []any, map[string]any,
+//     []string, []float64 or [][]byte.
+//   - If these rules refuse a type, its encoding.TextUnmarshaler takes an S, and
+//     its encoding.BinaryUnmarshaler a B.
 //
-// Nothing in into aliases the item. An error is a [*DecodeError]; into may be
-// filled in part.
+// A type may implement [Unmarshaler]. Decode refuses a type that implements the
+// SDK's own Unmarshaler: use package sdkitem.
+//
+// Nothing in into aliases the item. An error is a [*DecodeError]; into may then be
+// partly filled.
 func (it Item) Decode(into any) error {
 	if !it.Exists() {
 		return &DecodeError{Err: errors.New("there is no item: the record has no such image")}
@@ -106,8 +108,8 @@ var (
 	timeType              = reflect.TypeFor[time.Time]()
 )
 
-// sdkMethod is the one of the SDK's Unmarshaler. It is asked for by name,
-// because importing its parameter's type costs every program start.
+// sdkMethod is the method of the SDK's Unmarshaler. Decode looks for it by name:
+// importing its parameter type would slow down every program start.
 const sdkMethod = "UnmarshalDynamoDBAttributeValue"
 
 func unmarshal(v Value, rv reflect.Value) error {
@@ -133,7 +135,7 @@ func withNull(p plan) plan {
 	}
 }
 
-// withEncoding lets the type's encoding unmarshalers take what p would refuse.
+// withEncoding uses the type's encoding unmarshalers for values that p refuses.
 func withEncoding(t reflect.Type, p plan) plan {
 	ptr := reflect.PointerTo(t)
 	text, binary := ptr.Implements(textUnmarshalerType), ptr.Implements(binaryUnmarshalerType)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// anyPlan serves interfaces. One that holds a non-nil pointer is filled through it.
+// anyPlan fills interfaces. It fills a non-nil pointer in an interface in place.
 func anyPlan(opts tagOptions) plan {
 	return func(v Value, rv reflect.Value) error {
 		if v.kind == NULL {
@@ -30,7 +30,7 @@ func anyPlan(opts tagOptions) plan {
 	}
 }
 
-// any returns v, which is no NULL, as the plainest Go value.
+// any returns v as the simplest Go value; v is not NULL.
 func (v Value) any() (any, error) {
 	switch v.kind {
 	case S:

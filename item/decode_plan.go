@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// planKey names a plan: a type under the options of a field's tag.
+// planKey identifies a plan: a type with the options of a field's tag.
 type planKey struct {
 	t    reflect.Type
 	opts tagOptions
@@ -17,8 +17,8 @@ type planKey struct {
 
 var plans sync.Map // of planKey to plan
 
-// planOf returns the plan of a type. Plans of recursive types find themselves
-// through the stand-in that is stored first.
+// planOf returns the plan of a type. It first stores a placeholder, through which
+// the plan of a recursive type finds itself.
 func planOf(t reflect.Type, opts tagOptions) plan {
 	key := planKey{t, opts}
 	if p, ok := plans.Load(key); ok {
@@ -90,7 +90,7 @@ func pointerPlan(t reflect.Type, opts tagOptions) plan {
 	}
 }
 
-// stringPlan serves every type of kind string, numbers kept as text among them.
+// stringPlan fills types of kind string, including numbers kept as text.
 func stringPlan(v Value, rv reflect.Value) error {
 	if v.kind != S && v.kind != N {
 		return mismatch(v, rv)
@@ -121,8 +121,8 @@ func holdsNumber(v Value, opts tagOptions) bool {
 	return v.kind == N || v.kind == S && opts&asString != 0
 }
 
-// withoutText returns what is wrong with a number but not the number: errors
-// are logged, an item's data never is.
+// withoutText removes the number from a number's error. Errors are logged, and an
+// item's data must not be.
 func withoutText(err error) error {
 	if e, ok := errors.AsType[*strconv.NumError](err); ok {
 		return e.Err
@@ -183,8 +183,8 @@ func timePlan(opts tagOptions) plan {
 	}
 }
 
-// listPlan serves slices and arrays. An array takes what fits and leaves the
-// rest; binary must fit exactly.
+// listPlan fills slices and arrays. An array takes the elements that fit; binary
+// must fit exactly.
 func listPlan(t reflect.Type) plan {
 	elem := planOf(t.Elem(), 0)
 	isBytes := t.Elem().Kind() == reflect.Uint8
@@ -221,7 +221,7 @@ func setBytes(v Value, rv reflect.Value) error {
 	if len(data) != rv.Len() {
 		return failed(rv, errors.New("it holds "+strconv.Itoa(len(data))+" bytes"))
 	}
-	for i, c := range data { // reflect.Copy takes no element type but byte itself
+	for i, c := range data { // reflect.Copy needs element type byte itself
 		rv.Index(i).SetUint(uint64(c))
 	}
 	return nil
@@ -255,8 +255,8 @@ func mapPlan(t reflect.Type) plan {
 	}
 }
 
-// keyPlan returns what makes a map's key of an attribute's name; nil when t
-// cannot be one.
+// keyPlan returns a function that makes a map key of an attribute's name, or nil
+// when t cannot be a key.
 func keyPlan(t reflect.Type) func(name string, k reflect.Value) error {
 	if reflect.PointerTo(t).Implements(textUnmarshalerType) {
 		return func(name string, k reflect.Value) error {

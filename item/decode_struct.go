@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// tagOptions are the options of a field's tag that matter for decoding.
+// tagOptions are the options of a field's tag that affect decoding.
 type tagOptions uint8
 
 const asString tagOptions = 1 << iota // a number may stand in an S
 
-// field is one field of a struct, or of one embedded in it.
+// field is one field of a struct or of an embedded struct.
 type field struct {
 	name   string
 	tagged bool
@@ -22,9 +22,9 @@ type field struct {
 	plan   plan
 }
 
-// parseTag returns the name and options of a field's tag, and whether the
-// field takes no attribute. Other options than string matter for encoding
-// only; unixtime changes nothing, because numbers are Unix times anyway.
+// parseTag returns the name and options of a field's tag, and whether to ignore
+// the field. The other options affect encoding only. unixtime changes nothing:
+// Decode always accepts a number as Unix time.
 func parseTag(tag reflect.StructTag) (name string, opts tagOptions, ignore bool) {
 	name, rest, _ := strings.Cut(tag.Get("dynamodbav"), ",")
 	if slices.Contains(strings.Split(rest, ","), "string") {
@@ -33,9 +33,9 @@ func parseTag(tag reflect.StructTag) (name string, opts tagOptions, ignore bool)
 	return name, opts, name == "-"
 }
 
-// fieldsOf lists the fields that take attributes, by Go's rules for embedded
-// structs: of fields with one name the least deep counts, among those the one
-// named by a tag, and none when that leaves several.
+// fieldsOf lists the fields that take attributes. As in Go, the shallowest field
+// of a name wins; at equal depth the tagged field wins. If several remain, none
+// counts.
 func fieldsOf(t reflect.Type) []field {
 	type level struct {
 		t     reflect.Type
@@ -83,7 +83,7 @@ func fieldsOf(t reflect.Type) []field {
 				}
 				f := found{field{cmp.Or(name, sf.Name), name != "", index, nil}, sf.Type, opts}
 				all = append(all, f)
-				if count[l.t] > 1 { // a second one, to make the name ambiguous
+				if count[l.t] > 1 { // a second copy makes the name ambiguous
 					all = append(all, f)
 				}
 			}
@@ -126,7 +126,7 @@ func structPlan(t reflect.Type) plan {
 			return mismatch(v, rv)
 		}
 		var few [64]bool
-		exact := few[:] // fields that found an attribute of their very name
+		exact := few[:] // fields that matched an attribute exactly
 		if len(names.fields) > len(few) {
 			exact = make([]bool, len(names.fields))
 		}
@@ -175,7 +175,7 @@ func (f *field) decode(v Value, rv reflect.Value, name []byte) error {
 type fieldNames struct {
 	fields []field
 	exact  map[string]int
-	lower  map[string]int // nil when a name is not ASCII, whose folding is not that simple
+	lower  map[string]int // nil if a name is not ASCII: case folding is then more complex
 }
 
 func newFieldNames(fields []field) fieldNames {
@@ -193,7 +193,7 @@ func newFieldNames(fields []field) fieldNames {
 	return n
 }
 
-// fold finds the first field whose name differs from name at most in case.
+// fold finds the first field whose name equals name, ignoring case.
 func (n *fieldNames) fold(name []byte) (int, bool) {
 	var buf [64]byte
 	if lower, ascii := appendLower(buf[:0], name); ascii && n.lower != nil {
@@ -217,7 +217,7 @@ func appendLower(dst, name []byte) (lower []byte, ascii bool) {
 	return dst, true
 }
 
-// fieldByIndex is reflect's, but makes embedded structs that are nil pointers.
+// fieldByIndex is reflect's FieldByIndex, but allocates nil embedded structs.
 func fieldByIndex(rv reflect.Value, index []int) (reflect.Value, error) {
 	for i, x := range index {
 		if i > 0 && rv.Kind() == reflect.Pointer {

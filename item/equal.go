@@ -10,10 +10,9 @@ import (
 
 var hashSeed = maphash.MakeSeed()
 
-// Hash returns a hash of the attribute map that does not depend on the order
-// of its attributes nor on how its strings are escaped, so that it names an
-// item by its keys. It differs from process to process. Items that are Equal
-// have equal hashes.
+// Hash returns a hash of the attributes. Order of attributes and escapes in
+// strings do not change it, so it identifies an item by its keys. Equal items have
+// equal hashes. The hash of an item differs between processes.
 func (it Item) Hash() uint64 {
 	var sum uint64
 	for c := it.cursor(); c.next(); {
@@ -50,10 +49,10 @@ func (v Value) hash() uint64 {
 	return h
 }
 
-// Equal reports whether two items hold the same attributes with the same
-// types and values; order of attributes, order within sets, escapes and white
-// space do not count, numbers are compared as numbers. An absent item equals
-// only an absent one.
+// Equal reports whether two items hold the same attributes with the same types and
+// values. It ignores the order of attributes and of set members, escapes and white
+// space. It compares numbers as numbers. An absent item equals only another absent
+// item.
 func (it Item) Equal(o Item) bool {
 	if it.idx != nil && o.idx != nil && len(it.idx) != len(o.idx) {
 		return false
@@ -61,8 +60,8 @@ func (it Item) Equal(o Item) bool {
 	return it.EqualBut(o, func([]byte) bool { return false })
 }
 
-// EqualBut is Equal for all attributes but those whose name skip reports true
-// for. The name is valid during the call.
+// EqualBut is Equal without the attributes for whose names skip reports true. The
+// name is valid during the call.
 func (it Item) EqualBut(o Item, skip func(name []byte) bool) bool {
 	switch {
 	case it.Exists() != o.Exists():
@@ -70,12 +69,12 @@ func (it Item) EqualBut(o Item, skip func(name []byte) bool) bool {
 	case bytes.Equal(it.raw, o.raw):
 		return true
 	}
-	// In maps of one writer the attributes mostly stand in the same order, and
-	// most are the same bytes; those need neither names nor values.
+	// Maps from one writer mostly have the same attributes in the same order
+	// and the same bytes. Such attributes need no parsing.
 	c, d, others := it.cursor(), o.cursor(), finder{in: o}
 	left, right := 0, 0 // attributes compared by name; each left has a right
 	for n := 1; ; n++ {
-		if n < len(it.idx) { // where the attribute ends is known without reading it
+		if n < len(it.idx) { // the index gives the attribute's end
 			end := int(it.idx[n].off) - 1
 			for c.b[end] != ',' {
 				end--
@@ -113,8 +112,8 @@ func (it Item) EqualBut(o Item, skip func(name []byte) bool) bool {
 	return left == right
 }
 
-// finder finds attributes of one map by name. Large maps would be searched from
-// their start each time; who asks often gets them indexed.
+// finder finds attributes of one map by name. For repeated searches it indexes a
+// large map.
 type finder struct {
 	in    Item
 	asked int
@@ -161,7 +160,7 @@ func (v Value) Equal(o Value) bool {
 	return false
 }
 
-// members returns a set's members in an order of their own.
+// members returns the members of a set in a canonical order.
 func members(v Value) [][]byte {
 	var out [][]byte
 	for e := range v.Set() {
@@ -171,7 +170,7 @@ func members(v Value) [][]byte {
 	return out
 }
 
-// canonical returns bytes that equal scalars of one kind share.
+// canonical returns the same bytes for equal scalars of one kind.
 func canonical(v Value) []byte {
 	if v.kind == N {
 		return appendCanonical(nil, textBytes(v.raw))

@@ -2,10 +2,10 @@ package item
 
 import "fmt"
 
-// SyntaxError says what is wrong with an attribute map, and where.
+// SyntaxError says why and where an attribute map is invalid.
 type SyntaxError struct {
 	Path   string // of the attribute, dotted; empty for the map itself
-	Offset int    // in bytes from the start of the data that was parsed
+	Offset int    // in bytes from the start of the parsed data
 	Msg    string
 }
 

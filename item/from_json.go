@@ -9,11 +9,10 @@ import (
 	"strconv"
 )
 
-// FromJSON makes an Item of one plain JSON object: strings become S, numbers N
-// with all their digits, booleans BOOL, null NULL, arrays L and objects M. It
-// shares no memory with data. What an attribute map cannot hold is refused: a
-// number of more than 38 digits or out of DynamoDB's range, a key that occurs
-// twice, depth over 32.
+// FromJSON converts one plain JSON object to an Item. Strings become S, numbers N
+// with all their digits, booleans BOOL, null NULL, arrays L and objects M. The
+// Item shares no memory with data. FromJSON refuses numbers of more than 38 digits
+// or out of DynamoDB's range, duplicate keys, and depth over 32.
 func FromJSON(data []byte) (Item, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -34,8 +33,7 @@ func FromJSON(data []byte) (Item, error) {
 	return Parse(dst)
 }
 
-// beginning names a value by its first token; what it says is nobody's
-// business.
+// beginning describes a value by its first token, without its data.
 func beginning(tok json.Token) string {
 	switch tok.(type) {
 	case json.Delim:
@@ -57,10 +55,10 @@ func notJSON(err error) error {
 	return fmt.Errorf("it is no JSON object: %w", err)
 }
 
-// maxJSONDepth is deeper than Parse allows, and keeps recursion bounded.
+// maxJSONDepth bounds recursion. It is deeper than Parse allows.
 const maxJSONDepth = 64
 
-// appendMap appends the object that d is in as an attribute map.
+// appendMap appends the object that d has entered, as an attribute map.
 func appendMap(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
 	if depth > maxJSONDepth {
 		return nil, errors.New("it is nested too deep")
@@ -74,7 +72,7 @@ func appendMap(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, _ := name.(string) // a member's name always is
+		text, _ := name.(string) // a member's name is a string
 		dst = append(appendString(dst, text), ':')
 		if dst, err = appendValue(dst, d, depth); err != nil {
 			return nil, err
@@ -109,7 +107,7 @@ func appendValue(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
 	return append(dst, `{"NULL":true}`...), nil
 }
 
-// appendList appends the array that d is in.
+// appendList appends the array that d has entered.
 func appendList(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
 	if depth > maxJSONDepth {
 		return nil, errors.New("it is nested too deep")

@@ -6,16 +6,16 @@ import (
 	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
-// Item is one DynamoDB-JSON attribute map: {"pk":{"S":"x"},…}. It is validated
-// when it is made and read lazily: nothing is materialised until asked for.
-// The zero Item is an absent one. An Item is safe for concurrent reading.
+// Item is one DynamoDB-JSON attribute map: {"pk":{"S":"x"},…}. Parse validates it
+// once; values are decoded only when read. The zero Item is absent. An Item is
+// safe for concurrent reading.
 type Item struct {
 	raw []byte
-	idx []entry // one per attribute in stored order; nil when it was not made
+	idx []entry // one per attribute in stored order; nil if not built
 }
 
-// Parse validates data, one attribute map and nothing else but white space
-// around it. The Item aliases data. An error is a [*SyntaxError].
+// Parse validates data: one attribute map with optional white space around it. The
+// Item aliases data. An error is a [*SyntaxError].
 func Parse(data []byte) (Item, error) {
 	var p Parser
 	it, end, err := p.Parse(data, jsonscan.Space(data, 0))
@@ -28,10 +28,10 @@ func Parse(data []byte) (Item, error) {
 	return it, nil
 }
 
-// Exists reports whether there is an attribute map at all (it may be empty).
+// Exists reports whether the attribute map is present. It may be empty.
 func (it Item) Exists() bool { return it.raw != nil }
 
-// Raw returns the attribute map's bytes. They must not be changed.
+// Raw returns the bytes of the attribute map. Do not change them.
 func (it Item) Raw() []byte { return it.raw }
 
 // Len returns the number of attributes.
@@ -47,8 +47,7 @@ func (it Item) Len() int {
 }
 
 // Lookup finds an attribute by name, or by a dotted path into maps (`a.b`) and
-// lists (`a.0.b`). A name that itself holds a dot is found when it stands
-// literally in the map.
+// lists (`a.0.b`). A name that contains a dot matches literally first.
 func (it Item) Lookup(path string) (Value, bool) {
 	if v, ok := it.get(path); ok {
 		return v, true
@@ -105,8 +104,8 @@ func (it Item) All() iter.Seq2[string, Value] {
 	}
 }
 
-// Fields is All without the copies: a name is the JSON string that stands in
-// the item, whose text is [Name.Text]. See also [Item.Walk].
+// Fields is All without copies: each name is the JSON string from the item; call
+// [Name.Text] for its text. See also [Item.Walk].
 func (it Item) Fields() iter.Seq2[Name, Value] {
 	return func(yield func(Name, Value) bool) {
 		for c := it.cursor(); c.next(); {
@@ -117,14 +116,13 @@ func (it Item) Fields() iter.Seq2[Name, Value] {
 	}
 }
 
-// Name is an attribute's name as it stands in an item: a JSON string, with its
-// quotes.
+// Name is the name of an attribute as a JSON string with its quotes.
 type Name []byte
 
-// Text returns the name itself, which aliases n unless it had to be unescaped.
+// Text returns the unquoted name. It aliases n unless n has escapes.
 func (n Name) Text() []byte { return textBytes(n) }
 
-// Clone returns a copy of it that shares no memory with it.
+// Clone returns a copy that shares no memory with the item.
 func (it Item) Clone() Item {
 	if it.raw == nil {
 		return Item{}

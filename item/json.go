@@ -7,11 +7,11 @@ import (
 	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
-// JSON says how items are written as plain JSON. The zero JSON writes maps and
+// JSON controls how items are written as plain JSON. The zero JSON writes maps and
 // sets in stored order.
 type JSON struct {
-	SortedKeys bool // the keys of every map by their bytes
-	SortedSets bool // the members of every set: texts by their bytes, numbers by their size, binary by its base64
+	SortedKeys bool // sort the keys of every map by bytes
+	SortedSets bool // sort the members of every set: texts by bytes, numbers by size, binary by base64
 }
 
 // Append appends v as Value.AppendJSON does.
@@ -24,22 +24,22 @@ func (j JSON) Append(dst []byte, v Value) []byte {
 	return w.dst
 }
 
-// JSONOption changes what AppendJSON writes.
+// JSONOption changes the output of AppendJSON.
 type JSONOption func(*JSON)
 
-// SortedKeys orders the keys of every map by their bytes instead of as stored.
+// SortedKeys sorts the keys of every map by their bytes.
 func SortedKeys() JSONOption { return func(j *JSON) { j.SortedKeys = true } }
 
-// AppendJSON appends the item as plain JSON: exact numbers, sets as arrays,
-// binary as base64. Strings keep the escapes they came with. What is appended
-// is no longer than the item. An absent item is null.
+// AppendJSON appends the item as plain JSON: exact numbers, sets as arrays, binary
+// as base64. Strings keep their escapes. The output is no longer than the item. An
+// absent item is null.
 func (it Item) AppendJSON(dst []byte, opts ...JSONOption) []byte {
 	return Value{kind: M, raw: it.raw}.AppendJSON(dst, opts...)
 }
 
 // AppendJSON appends the value as plain JSON, as Item.AppendJSON does.
 func (v Value) AppendJSON(dst []byte, opts ...JSONOption) []byte {
-	if len(opts) == 0 { // what options change goes to the heap
+	if len(opts) == 0 { // options escape to the heap
 		return JSON{}.Append(dst, v)
 	}
 	var j JSON
@@ -49,14 +49,14 @@ func (v Value) AppendJSON(dst []byte, opts ...JSONOption) []byte {
 	return j.Append(dst, v)
 }
 
-// jsonWriter transcodes b, which Parser has checked, to dst. Its methods take
-// the offset of what they write and return the one after it.
+// jsonWriter transcodes b, which Parser has checked, to dst. Its methods take the
+// offset of a value and return the offset after it.
 type jsonWriter struct {
 	JSON
 	b, dst []byte
 }
 
-// payload writes what the tag of kind holds.
+// payload writes the value inside the tag of kind.
 func (w *jsonWriter) payload(kind Kind, i int) int {
 	b := w.b
 	switch kind {
@@ -183,7 +183,7 @@ func (w *jsonWriter) sortedAttrs(i int) int {
 
 // sortedSet writes the array of a set whose bracket stands at i.
 func (w *jsonWriter) sortedSet(kind Kind, i int) int {
-	var few [16]int // without the heap
+	var few [16]int // avoids the heap
 	members := few[:0]
 	end := i
 	for end++; ; {

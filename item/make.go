@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// Attribute is a name with a value, for [Of]. [String], [Number] and [Binary]
-// make the kinds that keys are made of.
+// Attribute is a name with a value, for [Of]. [String], [Number] and [Binary] make
+// the kinds that keys may have.
 type Attribute struct {
 	name string
 	kind Kind
-	text string // JSON of a BOOL or M; of the others what is to be quoted
+	text string // JSON of a BOOL or M; unquoted text of the others
 }
 
 // String is a string attribute.
@@ -27,12 +27,12 @@ func Binary(name string, value []byte) Attribute {
 	return Attribute{name, B, base64.StdEncoding.EncodeToString(value)}
 }
 
-// Bool is an attribute that is true or false.
+// Bool is a boolean attribute.
 func Bool(name string, value bool) Attribute {
 	return Attribute{name, BOOL, strconv.FormatBool(value)}
 }
 
-// Map is an attribute that holds attributes. The absent Item makes an empty one.
+// Map is a map attribute. The absent Item makes an empty map.
 func Map(name string, value Item) Attribute {
 	if !value.Exists() {
 		return Attribute{name, M, "{}"}
@@ -55,8 +55,8 @@ func (a Attribute) append(dst []byte) []byte {
 //
 //	item.Of(item.String("PK", "u-1"), item.Number("version", "3"))
 //
-// It panics when the attributes make no item: a name that occurs twice, or a
-// Number that is none. A number from outside is put through Parse.
+// It panics on a duplicate name or an invalid Number. Use Parse for numbers from
+// outside.
 func Of(attrs ...Attribute) Item {
 	dst := []byte{'{'}
 	for i, a := range attrs {
@@ -72,9 +72,9 @@ func Of(attrs ...Attribute) Item {
 	return it
 }
 
-// With returns an item that has the given attributes, in place of those of the
-// same name or after all others; it shares no memory with it. It panics as Of
-// does.
+// With returns a copy of the item with the given attributes. Each replaces the
+// attribute of its name, or is appended. The copy shares no memory with the item.
+// With panics like Of.
 func (it Item) With(attrs ...Attribute) Item {
 	dst := []byte{'{'}
 	for name, v := range it.All() {
@@ -99,8 +99,8 @@ func (it Item) With(attrs ...Attribute) Item {
 	return with
 }
 
-// Without returns an item that does not have the named attributes; it shares no
-// memory with it.
+// Without returns a copy of the item without the named attributes. The copy shares
+// no memory with the item.
 func (it Item) Without(names ...string) Item {
 	dst := []byte{'{'}
 	for name, v := range it.All() {
@@ -114,7 +114,7 @@ func (it Item) Without(names ...string) Item {
 	}
 	without, err := Parse(append(dst, '}'))
 	if err != nil {
-		panic(fmt.Sprintf("item: Without: %v", err)) // of an item that was valid
+		panic(fmt.Sprintf("item: Without: %v", err)) // the item was valid
 	}
 	return without
 }
@@ -124,9 +124,9 @@ func appendPair(dst []byte, v Value) []byte {
 	return append(append(dst, v.Raw()...), '}')
 }
 
-// Only returns the attributes of it that are named, in that order, sharing no
-// memory with it; those that it does not have are left out. Of an item and the
-// names of its table's key attributes it makes the item's key.
+// Only returns a copy with the named attributes, in that order, and skips names
+// that the item lacks. The copy shares no memory with the item. With the names of
+// a table's key attributes it returns the item's key.
 func (it Item) Only(names ...string) Item {
 	dst := []byte{'{'}
 	for _, name := range names {
@@ -141,13 +141,13 @@ func (it Item) Only(names ...string) Item {
 	}
 	only, err := Parse(append(dst, '}'))
 	if err != nil {
-		panic(fmt.Sprintf("item: Only: %v", err)) // of an item that was valid
+		panic(fmt.Sprintf("item: Only: %v", err)) // the item was valid
 	}
 	return only
 }
 
 // appendString appends s as a JSON string.
 func appendString(dst []byte, s string) []byte {
-	quoted, _ := json.Marshal(s) // a string never fails; invalid UTF-8 becomes U+FFFD
+	quoted, _ := json.Marshal(s) // never fails; invalid UTF-8 becomes U+FFFD
 	return append(dst, quoted...)
 }

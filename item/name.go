@@ -14,7 +14,7 @@ type entry struct {
 	off uint32 // of the name's opening quote
 }
 
-// sigSeed keeps whoever chooses names from choosing them to collide.
+// sigSeed makes collisions unpredictable for the author of the names.
 var sigSeed = rand.Uint64() | 1
 
 // shortSig is nameSig of the first n bytes of w, n < 8.
@@ -22,8 +22,8 @@ func shortSig(w uint64, n int) uint32 {
 	return finish(w&(1<<(8*n)-1), n)
 }
 
-// longSig is nameSig of 8 to 16 bytes: first holds the first eight, last the
-// last eight of them.
+// longSig is nameSig of 8 to 16 bytes: first and last hold the first and the last
+// eight of them.
 func longSig(first, last uint64, n int) uint32 {
 	return finish(mix(first)^last, n)
 }
@@ -58,15 +58,15 @@ func mix(h uint64) uint64 {
 
 func finish(h uint64, n int) uint32 { return uint32(mix(h+uint64(n)<<56) >> 32) }
 
-// fewNames is up to how many names of a map are compared with one another as
-// they come; more are sorted once.
+// fewNames is the largest number of names that are compared pairwise as they come.
+// More names are sorted once.
 const fewNames = 64
 
-// nameSet is the set of the signatures of a map, with errors on one side: it
-// knows nine bits of each.
+// nameSet is a set of signatures with false positives: it stores nine bits of
+// each.
 type nameSet [8]uint64
 
-// add adds a signature and reports whether it, or one like it, was there.
+// add adds a signature. It reports whether the set may already have had it.
 func (s *nameSet) add(sig uint32) bool {
 	word, bit := &s[sig>>29], uint64(1)<<(sig>>23&63)
 	had := *word&bit != 0
@@ -89,8 +89,7 @@ func (p *Parser) duplicate(base int, sig uint32, start, end int) bool {
 	return false
 }
 
-// duplicates returns the offset of a name that occurs twice among
-// p.names[base:], or -1.
+// duplicates returns the offset of a repeated name among p.names[base:], or -1.
 func (p *Parser) duplicates(base int) int {
 	names := slices.Clone(p.names[base:])
 	slices.SortFunc(names, func(a, b entry) int {

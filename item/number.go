@@ -8,9 +8,9 @@ import (
 	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
-// number is the text of an N taken apart: 0.d₁d₂d₃… · 10^exp, where d are the
-// digits without the zeros at either end. Leading zeros, a plus sign and a
-// bare point are allowed.
+// number is the parsed text of an N: 0.d₁d₂d₃… · 10^exp, where d is the digits
+// without zeros at either end. Leading zeros, a plus sign and a bare point are
+// allowed.
 type number struct {
 	negative bool
 	first    int // offset of the first digit that is not 0
@@ -19,7 +19,7 @@ type number struct {
 	exp      int
 }
 
-// parseNumber takes t apart; ok is false when it is no number.
+// parseNumber parses t; ok is false when t is not a number.
 func parseNumber(t []byte) (n number, ok bool) {
 	i := 0
 	if i < len(t) && (t[i] == '-' || t[i] == '+') {
@@ -92,9 +92,9 @@ func parseNumber(t []byte) (n number, ok bool) {
 	return n, true
 }
 
-// plainNumber returns the offset after the quote that ends the number at b[i],
-// if that is made of at most 38 digits and at most one point among them, which
-// is always valid; else -1.
+// plainNumber returns the offset after the quote that ends the number at b[i], if
+// the number has at most 38 digits and one point. Such a number is always valid.
+// Otherwise it returns -1.
 func plainNumber(b []byte, i int) int {
 	start, points := i, 0
 	for i+8 <= len(b) {
@@ -119,8 +119,8 @@ func plainNumber(b []byte, i int) int {
 	return -1
 }
 
-// checkNumber says what is wrong with the text of an N: more than 38
-// significant digits, or a magnitude outside 1E-130 to 9.99…E+125.
+// checkNumber describes the mistake in the text of an N: more than 38 significant
+// digits, or a magnitude outside 1E-130 to 9.99…E+125.
 func checkNumber(t []byte) string {
 	switch n, ok := parseNumber(t); {
 	case !ok:
@@ -135,7 +135,7 @@ func checkNumber(t []byte) string {
 	return ""
 }
 
-// appendCanonical appends a text that equal numbers share.
+// appendCanonical appends the same text for equal numbers.
 func appendCanonical(dst, t []byte) []byte {
 	n, _ := parseNumber(t)
 	if n.digits == 0 {
@@ -152,9 +152,9 @@ func appendCanonical(dst, t []byte) []byte {
 	return strconv.AppendInt(append(dst, 'e'), int64(n.exp), 10)
 }
 
-// appendNumber appends a checked number in JSON's grammar, which knows no plus
-// sign, no leading zeros and no bare point. A zero loses its exponent, whose
-// size nothing limits and which readers stumble over.
+// appendNumber appends a checked number in JSON's grammar: no plus sign, leading
+// zeros or bare point. A zero loses its exponent, which may be large enough to
+// trouble readers.
 func appendNumber(dst, t []byte) []byte {
 	if n, _ := parseNumber(t); n.digits == 0 && bytes.ContainsAny(t, "eE") {
 		return append(dst, '0')
@@ -204,7 +204,7 @@ func (n number) sign() int {
 	return 1
 }
 
-// compareDigits orders digits from the first one on; points do not count.
+// compareDigits compares digits from the first one on; it ignores points.
 func compareDigits(s, t []byte) int {
 	for {
 		if len(s) > 0 && s[0] == '.' {
@@ -220,8 +220,8 @@ func compareDigits(s, t []byte) int {
 	}
 }
 
-// appendDecimal appends a checked number without an exponent, and without
-// zeros that change nothing: equal numbers make equal texts.
+// appendDecimal appends a checked number without exponent and redundant zeros.
+// Equal numbers make equal texts.
 func appendDecimal(dst, t []byte) []byte {
 	n, _ := parseNumber(t)
 	if n.digits == 0 {

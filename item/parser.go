@@ -8,20 +8,20 @@ import (
 	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
-// maxDepth is how deep maps and lists nest in DynamoDB.
+// maxDepth is DynamoDB's limit on nested maps and lists.
 const maxDepth = 32
 
-// Parser parses attribute maps that stand inside a larger document, so that
-// many of them share the memory of what is noted beside them. The zero Parser
-// is ready to use. It is not safe for concurrent use; its Items are.
+// Parser parses attribute maps inside a larger document. The maps share memory for
+// their indexes. The zero Parser is ready to use. It is not safe for concurrent
+// use; its Items are.
 type Parser struct {
 	b     []byte
-	names []entry // of the maps that are open, outermost first
-	slab  []entry // where the indexes of finished maps go
+	names []entry // of the open maps, outermost first
+	slab  []entry // indexes of finished maps
 
-	off  int      // where the failure is
-	msg  string   // what it is; empty while there is none
-	path []string // where it is, innermost first; filled while it unwinds
+	off  int      // offset of the failure
+	msg  string   // empty if nothing failed
+	path []string // path of the failure, innermost first; filled while unwinding
 }
 
 // Parse validates the attribute map that starts at data[off] and returns the
@@ -41,7 +41,7 @@ func (p *Parser) Parse(data []byte, off int) (it Item, end int, err error) {
 	return Item{raw: data[off:end:end], idx: p.keep(off)}, end, nil
 }
 
-// keep moves the names of the map that has been read into memory of its own.
+// keep copies the names of the finished map into the slab.
 func (p *Parser) keep(off int) []entry {
 	n := len(p.names)
 	if n == 0 {
@@ -59,8 +59,8 @@ func (p *Parser) keep(off int) []entry {
 	return idx
 }
 
-// fail notes what is wrong at i. The functions below return its -1, or the
-// offset after what they have checked.
+// fail notes a failure at i. The functions below return its -1, or the offset
+// after the checked value.
 func (p *Parser) fail(i int, msg string) int {
 	p.off, p.msg = i, msg
 	return -1
@@ -85,12 +85,12 @@ func (p *Parser) takeError() *SyntaxError {
 	return e
 }
 
-// Attributes nearly always come without white space. The eight bytes from a
-// name's closing quote on then tell the type and the start of the value.
+// Attributes nearly always have no white space. The eight bytes from the closing
+// quote of a name give the type and the start of the value.
 const (
-	attrMask = 0x00ffff00ffffffff // all but the tag and the first byte of the value
+	attrMask = 0x00ffff00ffffffff // everything except the tag and the first byte of the value
 	attrForm = 0x003a2200227b3a22 // ":{"?":?
-	setMask  = 0xffffff00ffffffff // all but the first letter of the tag
+	setMask  = 0xffffff00ffffffff // everything except the first letter of the tag
 	setForm  = 0x3a225300227b3a22 // ":{"?S":
 	boolForm = 0x4c4f4f42227b3a22 // ":{"BOOL
 	nullForm = 0x4c4c554e227b3a22 // ":{"NULL
@@ -280,9 +280,9 @@ func (p *Parser) closeValue(i int) int {
 	return i + 1
 }
 
-// Elements of lists look the same from their brace on.
+// Elements of lists have the same form from their brace on.
 const (
-	valueMask = 0xffff00ffff // all but the tag
+	valueMask = 0xffff00ffff // everything except the tag
 	valueForm = 0x3a2200227b // {"?":
 )
 
@@ -334,7 +334,7 @@ payload:
 	return p.closeValue(i)
 }
 
-// payload checks what the tag of kind holds.
+// payload checks the value inside the tag of kind.
 func (p *Parser) payload(kind Kind, i, depth int) int {
 	b := p.b
 	switch kind {
@@ -366,8 +366,8 @@ func (p *Parser) payload(kind Kind, i, depth int) int {
 	return p.array(kind, i, depth+1)
 }
 
-// array checks the array that an L or a set holds, whose bracket stands at i
-// and whose elements are at depth.
+// array checks the array of an L or a set. Its bracket is at i and its elements
+// are at depth.
 func (p *Parser) array(kind Kind, i, depth int) int {
 	b := p.b
 	i = jsonscan.Space(b, i+1)
@@ -398,7 +398,7 @@ func (p *Parser) array(kind Kind, i, depth int) int {
 	}
 }
 
-// scalar checks the string at i as what an S, N or B holds.
+// scalar checks the string at i as the value of an S, N or B.
 func (p *Parser) scalar(kind Kind, i int) int {
 	b := p.b
 	if i >= len(b) || b[i] != '"' {

@@ -2,9 +2,9 @@ package item
 
 import "unicode/utf8"
 
-// AppendText appends what a value that can be a key is called outside: the text
-// of an S; an N without exponent and needless zeros, so that 1, 1.0 and 1E0 are
-// one; the base64 of a B. ok is false for the other kinds.
+// AppendText appends the plain text of a value that can be a key: the text of an
+// S, the base64 of a B, and an N without exponent and redundant zeros (1, 1.0 and
+// 1E0 are all 1). ok is false for other kinds.
 func (v Value) AppendText(dst []byte) (text []byte, ok bool) {
 	switch v.kind {
 	case S, B:
@@ -28,11 +28,11 @@ func onlyDigits(t []byte) bool {
 	return true
 }
 
-// AppendString appends text as a JSON string. What is no UTF-8 becomes U+FFFD.
+// AppendString appends text as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func AppendString[T string | []byte](dst []byte, text T) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
-	from := 0 // of what stands as it is
+	from := 0 // start of the unescaped part
 	for i := 0; i < len(text); {
 		c := text[i]
 		if c < utf8.RuneSelf {

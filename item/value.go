@@ -68,11 +68,11 @@ type Value struct {
 // Kind returns the value's type; Invalid for the zero Value.
 func (v Value) Kind() Kind { return v.kind }
 
-// Raw returns the JSON value inside the type tag. It must not be changed.
+// Raw returns the JSON value inside the type tag. Do not change it.
 func (v Value) Raw() []byte { return v.raw }
 
-// Str returns the text of an S, or the digits of an N as they stand; "" else.
-// The string is a copy.
+// Str returns the text of an S or the digits of an N as stored, and "" for other
+// kinds. The string is a copy.
 func (v Value) Str() string {
 	if v.kind != S && v.kind != N {
 		return ""
@@ -80,8 +80,7 @@ func (v Value) Str() string {
 	return text(v.raw)
 }
 
-// Text is Str without the copy: it aliases the item unless the text had to be
-// unescaped.
+// Text is Str without the copy: it aliases the item unless the text has escapes.
 func (v Value) Text() []byte {
 	if v.kind != S && v.kind != N {
 		return nil
@@ -92,11 +91,12 @@ func (v Value) Text() []byte {
 // Is reports whether v is the S text.
 func (v Value) Is(text string) bool { return v.kind == S && textIs(v.raw, text) }
 
-// Bool returns the value of a BOOL; false else.
+// Bool returns the value of a BOOL; false for other kinds.
 func (v Value) Bool() bool { return v.kind == BOOL && v.raw[0] == 't' }
 
-// Int64 returns an N as an integer; false when v is none, out of range, or not
-// written as one (1.0, 1E2), which DynamoDB itself never does.
+// Int64 returns an N as an integer. ok is false if v is not an N, is out of range,
+// or is written with a point or exponent (1.0, 1E2). DynamoDB never writes
+// integers so.
 func (v Value) Int64() (int64, bool) {
 	if v.kind != N {
 		return 0, false
@@ -105,7 +105,7 @@ func (v Value) Int64() (int64, bool) {
 	return n, err == nil
 }
 
-// Float64 returns an N as the nearest float64; false when v is none.
+// Float64 returns an N as the nearest float64; false when v is not an N.
 func (v Value) Float64() (float64, bool) {
 	if v.kind != N {
 		return 0, false
@@ -114,8 +114,8 @@ func (v Value) Float64() (float64, bool) {
 	return f, err == nil
 }
 
-// Bytes returns the bytes of a B, decoded from base64; nil else. The slice is
-// a copy and not nil when v is a B.
+// Bytes returns the decoded bytes of a B, and nil for other kinds. The slice is a
+// copy, and not nil when v is a B.
 func (v Value) Bytes() []byte {
 	if v.kind != B {
 		return nil
@@ -123,7 +123,7 @@ func (v Value) Bytes() []byte {
 	return unbase64(v.raw)
 }
 
-// Map returns the attributes of an M; the absent Item else.
+// Map returns the attributes of an M; the absent Item for other kinds.
 func (v Value) Map() Item {
 	if v.kind != M {
 		return Item{}
@@ -159,8 +159,8 @@ func (v Value) Set() iter.Seq[Value] {
 	}
 }
 
-// Len returns the number of elements of an M, L or set, the bytes of an S, N
-// or B, and 0 else.
+// Len returns the number of elements of an M, L or set, the bytes of an S, N or B,
+// and 0 for other kinds.
 func (v Value) Len() int {
 	switch v.kind {
 	case S, N:

@@ -2,8 +2,8 @@ package item
 
 import "github.com/sluicehq/sluice/internal/jsonscan"
 
-// Walker goes over the attributes of an item in stored order, once, and makes
-// nothing of them but what it is asked for:
+// Walker iterates over the attributes of an item once, in stored order. It decodes
+// only the values that you ask for:
 //
 //	for w := it.Walk(); w.Next(); {
 //		if string(w.Name().Text()) != "secret" {
@@ -15,13 +15,13 @@ type Walker struct {
 	i    int // of the brace or comma before the next attribute
 	name Name
 	kind Kind
-	at   int // of the value; 0 once it has been read
+	at   int // of the value; 0 after it was read
 }
 
 // Walk returns a Walker before the first attribute.
 func (it Item) Walk() Walker { return Walker{b: it.raw} }
 
-// Next goes on to the next attribute, and reports false when there is none.
+// Next moves to the next attribute. It reports false at the end.
 func (w *Walker) Next() bool {
 	b := w.b
 	if len(b) == 0 {
@@ -51,7 +51,7 @@ func (w *Walker) Next() bool {
 	return true
 }
 
-// passed goes on behind the value that ends at i.
+// passed moves behind the value that ends at i.
 func (w *Walker) passed(i int) {
 	b := w.b
 	if b[i] != '}' {
@@ -69,8 +69,8 @@ func (w *Walker) Name() Name { return w.name }
 // Kind returns the type of the attribute's value.
 func (w *Walker) Kind() Kind { return w.kind }
 
-// Value returns the attribute's value. It, or AppendJSON, is called once at most
-// for each attribute.
+// Value returns the attribute's value. Call Value or AppendJSON at most once per
+// attribute.
 func (w *Walker) Value() Value {
 	end := skip(w.b, w.at)
 	v := Value{kind: w.kind, raw: w.b[w.at:end:end]}
@@ -78,8 +78,8 @@ func (w *Walker) Value() Value {
 	return v
 }
 
-// AppendJSON appends the attribute's value, without its name, as plain JSON. It,
-// or Value, is called once at most for each attribute.
+// AppendJSON appends the attribute's value, without its name, as plain JSON. Call
+// Value or AppendJSON at most once per attribute.
 func (w *Walker) AppendJSON(dst []byte, j JSON) []byte {
 	jw := jsonWriter{JSON: j, b: w.b, dst: dst}
 	w.passed(jw.payload(w.kind, w.at))

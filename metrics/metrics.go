@@ -1,13 +1,13 @@
-// Package metrics is the seam between what counts (the router, handlers, sinks)
-// and where numbers go. A package declares a [Metric] as a variable and records
-// values by a [Series]. A [Meter] takes them: prom.Metrics to Prometheus, and
-// emf.Metrics to CloudWatch. Both take all metrics that the program declares, so
-// that a new one needs no change elsewhere, yours included:
+// Package metrics connects code that counts (the router, handlers, sinks) with
+// metric systems. A package declares a [Metric] as a variable and records values
+// in a [Series]. A [Meter] receives them: prom.Metrics for Prometheus, emf.Metrics
+// for CloudWatch. Both export every declared metric, so a new one needs no other
+// change. Your own metrics work the same way:
 //
 //	var skipped = metrics.New(metrics.Metric{Name: "orders_skipped_total", Help: "Orders skipped, by reason.", Labels: []string{"reason"}})
 //
 //	s := skipped.Of(setup.Metrics) // once
-//	s.Add(1, "too old")            // where it happens
+//	s.Add(1, "too old")            // for each event
 package metrics
 
 import (
@@ -18,24 +18,24 @@ import (
 
 // Metric declares a counter or a histogram.
 type Metric struct {
-	// Name in Prometheus; "" is not there. One that ends with _seconds is in
-	// milliseconds in CloudWatch.
+	// Name in Prometheus; "" hides the metric there. A name that ends with
+	// _seconds is exported in milliseconds to CloudWatch.
 	Name    string
 	Help    string
-	Labels  []string  // two at most
-	Buckets []float64 // of a histogram, their upper bounds; nil is a counter
+	Labels  []string  // at most two
+	Buckets []float64 // upper bounds of a histogram; nil is a counter
 
-	// CloudWatch is the name in the embedded metric format; "" is not there:
-	// CloudWatch takes money for each metric. Dimension is what the first label is
-	// called there; "" adds up the values of all labels.
+	// CloudWatch is the name in the embedded metric format; "" hides the metric
+	// there, because CloudWatch charges for each metric. Dimension is its name
+	// for the first label; "" sums over all label values.
 	CloudWatch, Dimension string
 }
 
-// Meter takes the values of metrics. It is safe for concurrent use.
+// Meter receives the values of metrics. It is safe for concurrent use.
 type Meter interface {
-	// Bind returns the function that takes the values of m with these values of
-	// its labels: an addition to a counter, an observation of a histogram. nil: the
-	// meter does not want them.
+	// Bind returns a function for the values of m with these label values. It
+	// adds to a counter or observes in a histogram. nil means that the meter
+	// ignores the metric.
 	Bind(m *Metric, labels ...string) func(value float64)
 }
 
@@ -44,8 +44,8 @@ var (
 	all []*Metric
 )
 
-// New declares a metric, in a variable of a package: it must be there before a
-// meter is. It panics when a metric of that name is declared already.
+// New declares a metric. Call it in a package variable: the metric must exist
+// before a meter does. New panics on a duplicate name.
 func New(m Metric) *Metric {
 	mu.Lock()
 	defer mu.Unlock()
@@ -61,7 +61,7 @@ func New(m Metric) *Metric {
 	return &m
 }
 
-// All returns the metrics that the program has declared.
+// All returns the declared metrics.
 func All() []*Metric {
 	mu.Lock()
 	defer mu.Unlock()
@@ -70,7 +70,7 @@ func All() []*Metric {
 
 type labels = [2]string
 
-// Series are the values of one metric for one meter. A nil Series drops them. It
+// Series is the values of one metric for one meter. A nil Series drops values. It
 // is safe for concurrent use.
 type Series struct {
 	metric *Metric
@@ -92,8 +92,8 @@ func (m *Metric) Of(meter Meter) *Series {
 	return &Series{metric: m, meter: meter, bound: map[labels]func(float64){}}
 }
 
-// Add adds v to a counter, or observes it in a histogram, with the values of the
-// metric's labels. It does not allocate for values that it has seen.
+// Add adds v to a counter, or observes it in a histogram. values are the label
+// values. Add does not allocate for label values that it has seen.
 func (s *Series) Add(v float64, values ...string) {
 	if s == nil {
 		return
@@ -114,9 +114,9 @@ func (s *Series) Add(v float64, values ...string) {
 	}
 }
 
-// Bind has the series of these values of labels appear, with 0 in a counter, and
-// returns what adds to it; nil when nobody wants that. So the first increase of an
-// alarm is seen.
+// Bind creates the series of these label values, with 0 in a counter, so that the
+// first increase of an alarm is visible. It returns the function that adds to the
+// series, or nil if the meter ignores it.
 func (s *Series) Bind(values ...string) func(v float64) {
 	if s == nil {
 		return nil

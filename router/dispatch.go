@@ -10,14 +10,14 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Dispatch runs every route that rec takes, one after another in order of
-// registration, and returns nil when all are done, the outcome of the route
-// if there is only one, or a [*sluice.Remaining] whose Rest repeats only those
-// that failed. Routes that failed permanently are not repeated; when nothing
-// else is left their errors are the outcome. It is a [sluice.Handler].
+// Dispatch runs every route of rec, one after another in order of registration. It
+// returns nil when all succeeded. The outcome of a single route is returned as it
+// is. Otherwise the result is a [*sluice.Remaining] whose Rest repeats only failed
+// routes. Permanent failures are not repeated; if nothing else remains, their
+// errors are the outcome. Dispatch is a [sluice.Handler].
 //
-// A panic is the error of its route, a [*sluice.PanicError]. Dispatch neither waits
-// nor counts: attempts, backoff, timeout and limits are a flow's to apply.
+// A panic is the error of its route, a [*sluice.PanicError]. Dispatch applies no
+// attempts, backoff, timeout or limits: a flow does.
 func (r *Router) Dispatch(ctx context.Context, rec *sluice.Record) error {
 	var buf [8]*sluice.Route
 	routes, err := r.Match(buf[:0], rec)
@@ -36,13 +36,13 @@ func (r *Router) Dispatch(ctx context.Context, rec *sluice.Record) error {
 	return round(ctx, rec, todo, outcome{})
 }
 
-// step is what is still to be called of one route.
+// step is the remaining call of one route.
 type step struct {
 	route string
 	h     sluice.Handler
 }
 
-// outcome is what the steps that will not be called again came to.
+// outcome is the joint result of steps that will not run again.
 type outcome struct {
 	done    bool  // at least one returned nil
 	skipped error // the first Skip
@@ -59,7 +59,7 @@ func (o outcome) err() error {
 	return o.skipped
 }
 
-// round calls each step once. o is a value, so that a Rest can be called any
+// round calls each step once. It takes o by value, so that a Rest may run any
 // number of times.
 func round(ctx context.Context, rec *sluice.Record, todo []step, o outcome) error {
 	var (

@@ -1,5 +1,5 @@
-// Package router decides which handlers a record goes to, by the type of the
-// entity that changed and what happened to it:
+// Package router selects the handlers of a record by the type of the changed
+// entity and the kind of change:
 //
 //	r := router.New()
 //	r.Handle("search#INSERT", openSearch)
@@ -8,14 +8,13 @@
 //
 // # Patterns
 //
-// A pattern is a type, '#' and an event. The type is an exact name or `*`,
-// which stands for every type and for records without one. The event is
-// INSERT, MODIFY, REMOVE, SNAPSHOT, MESSAGE, or `*`, which stands for the first
-// three: the records of a backfill and the messages of a queue reach only
-// routes that write SNAPSHOT or MESSAGE out. The type of a message is the
-// string "kind" of its body, whatever the resolver is. A type
-// may itself hold '#'; the last '#' separates the event. It may not hold
-// white space, which separates several patterns of one route, nor `*`.
+// A pattern is a type, '#' and an event. The type is an exact name or `*`, which
+// matches every type and records without a type. The event is INSERT, MODIFY,
+// REMOVE, SNAPSHOT, MESSAGE, or `*`, which matches the first three. Backfill
+// records and queue messages reach only routes that write SNAPSHOT or MESSAGE out.
+// The type of a message is the string "kind" of its body, whatever the resolver
+// is. A type may contain '#'; the last '#' separates the event. It may not contain
+// `*` or white space, which separates several patterns of one route.
 //
 // Every route that a record matches runs, in order of registration, and once
 // even if several of its patterns match. A record that matches none is
@@ -24,36 +23,34 @@
 //
 // # Names
 //
-// A route's name stands in metrics, dead letters and logs, and is what tells
-// routes apart: two routes may have the same pattern when they have different
-// names. The default name is the patterns, joined with commas. A malformed
-// pattern or option, and a name already taken, make [Router.Handle] panic with
-// the file and line of the call and of the earlier registration;
-// [Router.Add] returns the same as an error, for routes that come from a
-// configuration.
+// A route's name identifies it, and appears in metrics, dead letters and logs. Two
+// routes may have the same pattern if their names differ. The default name is the
+// patterns, joined with commas. [Router.Handle] panics on a malformed pattern or
+// option, and on a duplicate name. The panic has the file and line of the call and
+// of the earlier registration. [Router.Add] returns the same as an error, for
+// routes from a configuration.
 //
 // # Types
 //
-// A [Resolver] says of what type a record is: from an attribute (the default,
-// `entityType`), a pattern over a key, the table, or a function; a [Chain]
-// asks several. A record whose type attribute is no string fails permanently.
-// Where only attributes tell the type, a route for one type needs the images
-// that hold them; see [Attribute].
+// A [Resolver] returns the type of a record: from an attribute (the default,
+// `entityType`), a pattern over a key, the table, or a function. A [Chain] asks
+// several. A record whose type attribute is not a string fails permanently. If
+// only attributes tell the type, a route for one type needs the images that
+// contain them; see [Attribute].
 //
 // # Filters
 //
-// Options such as [When], [Changed] and [ExcludeTTL] narrow a route. All of
-// its filters must pass. A filter that compares images makes the route need
-// them: [sluice.Route.Needs] says so to the source, and a record that comes
-// without them all the same fails permanently rather than being taken for one
-// that did not change.
+// Options such as [When], [Changed] and [ExcludeTTL] narrow a route. All filters
+// of a route must pass. A filter that compares images adds them to
+// [sluice.Route.Needs], which tells the source. A record that still lacks an image
+// fails permanently, so that it does not count as unchanged.
 //
-// A deletion by TTL that a global table replicated from another Region carries
-// no identity: there [ExcludeTTL] and [OnlyTTL] take it for a user's.
+// A deletion by TTL that a global table replicated from another Region carries no
+// identity: there [ExcludeTTL] and [OnlyTTL] take it for a user's.
 //
-// # Who runs the routes
+// # Running the routes
 //
-// A Router is a [sluice.Matcher]: a flow asks it for a record's routes and
-// runs them under their limits. [Router.Dispatch] runs them at once and in
-// order, for callers that have no flow.
+// A Router is a [sluice.Matcher]: a flow asks it for a record's routes and runs
+// them under their limits. [Router.Dispatch] runs them at once and in order, for
+// callers without a flow.
 package router

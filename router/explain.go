@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Type returns the type that rec is routed by: what the resolver says, or the
-// kind of a message; "" when it is unknown.
+// Type returns the type by which rec is routed: from the resolver, or the kind of
+// a message; "" if unknown.
 func (r *Router) Type(rec *sluice.Record) (string, error) {
 	if err := rec.Err(); err != nil {
 		return "", err
@@ -18,34 +18,34 @@ func (r *Router) Type(rec *sluice.Record) (string, error) {
 	return string(typ), err
 }
 
-// TakesMessages reports whether the route of that index has a pattern for messages of
-// queues.
+// TakesMessages reports whether the route at index has a pattern for queue
+// messages.
 func (r *Router) TakesMessages(index int) bool {
 	r.fixed()
 	return slices.ContainsFunc(r.routes[index].patterns, func(p pattern) bool { return p.has(message) })
 }
 
-// Verdict says whether a record takes a route.
+// Verdict reports whether a record takes a route.
 type Verdict struct {
 	Route *sluice.Route
 	Takes bool
 
-	// Why it does not. Pattern: none of the route's patterns is for the record's
-	// type and event. Filter: the option whose filter refused it, such as
-	// "Changed". Redriven: the route refuses what was redriven.
+	// Pattern: no pattern of the route matches the record's type and event.
+	// Redriven: the route refuses redriven records. Filter: name of the option
+	// whose filter refused it, such as "Changed".
 	Pattern, Redriven bool
 	Filter            string
 
-	// Err: the record lacks an image that the route needs. When the stream sends that
-	// image, the route takes the record, and its handler fails for good. When it does
-	// not, the record fails for all routes.
+	// Err: the record lacks an image that the route needs. If the stream sends
+	// that image, the route takes the record, and its handler fails for good.
+	// If it does not, the record fails for all routes.
 	Err error
 }
 
-// Explain says of every route, in order of registration, whether rec takes it
-// and why not, as [Router.Match] decides it. Match fails a record
-// altogether when the stream does not send an image that one of its routes needs. The
-// hooks are not called. An error is one of the record, which takes no route.
+// Explain returns a Verdict for every route, in order of registration, by the
+// rules of [Router.Match]. Match fails a record as a whole if the stream lacks an
+// image that one of its routes needs. Explain does not call hooks. An error
+// concerns the record, which then takes no route.
 func (r *Router) Explain(rec *sluice.Record) ([]Verdict, error) {
 	t := r.fixed()
 	if err := rec.Err(); err != nil {
@@ -82,12 +82,12 @@ func (r *Router) Explain(rec *sluice.Record) ([]Verdict, error) {
 	return verdicts, nil
 }
 
-// decide says whether rec takes rt, one of whose patterns is for it.
+// decide returns the verdict of rt for rec, which matches one of its patterns.
 func (rt *route) decide(rec *sluice.Record, event int) Verdict {
 	v := Verdict{Route: &rt.Route}
 	if rt.reads != sluice.KeysOnly {
 		if v.Err = checkImages(rt, rec, event); v.Err != nil {
-			v.Takes = errors.As(v.Err, new(*lostImageError)) // for its handler to fail: the other routes go on
+			v.Takes = errors.As(v.Err, new(*lostImageError)) // its handler fails; the other routes run
 			return v
 		}
 	}
@@ -97,7 +97,7 @@ func (rt *route) decide(rec *sluice.Record, event int) Verdict {
 	return v
 }
 
-// refusedBy names the first filter that refuses rec; "" is none.
+// refusedBy returns the first filter that refuses rec, or "".
 func (rt *route) refusedBy(rec *sluice.Record) string {
 	for i, pass := range rt.filters {
 		if !pass(rec) {

@@ -7,9 +7,9 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// When lets only records pass for which f reports true. f must be safe for
-// concurrent use, fast, and must not depend on anything but the record. If it
-// reads images say so with [NeedsNew], [NeedsOld] or [NeedsBoth].
+// When passes only records for which f reports true. f must be safe for concurrent
+// use, fast, and depend only on the record. If it reads images, add [NeedsNew],
+// [NeedsOld] or [NeedsBoth].
 func When(f func(*sluice.Record) bool) Option {
 	return func(c *config) {
 		if f == nil {
@@ -20,18 +20,18 @@ func When(f func(*sluice.Record) bool) Option {
 	}
 }
 
-// Changed lets only records pass in which at least one of the attributes, or
-// dotted paths into maps and lists, is not what it was: set, removed, or of
-// another value. An attribute that an INSERT or a SNAPSHOT brings counts as
-// changed; on a REMOVE nothing does.
+// Changed passes only records that change at least one of the attributes, or
+// dotted paths into maps and lists: set, removed, or with another value. An
+// attribute of an INSERT or a SNAPSHOT counts as changed. A REMOVE changes
+// nothing.
 func Changed(paths ...string) Option {
 	return compare("Changed", paths, func(old, new sluice.Value, hadOld, hasNew bool) bool {
 		return hadOld != hasNew || hasNew && !old.Equal(new)
 	})
 }
 
-// Set lets only records pass in which at least one of the attributes, or dotted
-// paths, is there now and was not before.
+// Set passes only records that add at least one of the attributes, or dotted
+// paths: absent before and present now.
 func Set(paths ...string) Option {
 	return compare("Set", paths, func(_, _ sluice.Value, hadOld, hasNew bool) bool {
 		return hasNew && !hadOld
@@ -66,10 +66,9 @@ func compare(option string, paths []string, differ func(old, new sluice.Value, h
 // 2017.11.29) adds to items by a MODIFY of its own.
 const replication = "aws:rep:"
 
-// ChangedIgnoring drops a MODIFY whose images differ in nothing but the given
-// attributes, such as a time stamp, and those that a global table adds
-// (aws:rep:…). Without arguments it drops what only replication wrote. Records
-// of other events pass.
+// ChangedIgnoring drops a MODIFY that changes only the given attributes, such as a
+// time stamp, or the attributes of a global table (aws:rep:…). Without arguments
+// it drops changes by replication alone. Records of other events pass.
 func ChangedIgnoring(attributes ...string) Option {
 	return func(c *config) {
 		if slices.Contains(attributes, "") {
@@ -90,12 +89,12 @@ func ChangedIgnoring(attributes ...string) Option {
 	}
 }
 
-// ExcludeTTL drops deletions by TTL; see [sluice.Record.IsTTL] for those that a
-// global table replicated.
+// ExcludeTTL drops deletions by TTL. For deletions that a global table replicated,
+// see [sluice.Record.IsTTL].
 func ExcludeTTL() Option { return onTTL("ExcludeTTL", false) }
 
-// OnlyTTL lets only deletions by TTL pass; see [sluice.Record.IsTTL] for those
-// that a global table replicated.
+// OnlyTTL passes only deletions by TTL. For deletions that a global table
+// replicated, see [sluice.Record.IsTTL].
 func OnlyTTL() Option { return onTTL("OnlyTTL", true) }
 
 func onTTL(option string, want bool) Option {
@@ -109,11 +108,11 @@ func onTTL(option string, want bool) Option {
 	}
 }
 
-// Regions lets only changes pass that were made in one of the given Regions.
-// Where a change was made stands in the attribute aws:rep:updateregion, which
-// global tables of version 2017.11.29 keep; a record without it counts for the
-// Region of its stream. Global tables of version 2019.11.21 do not tell: there
-// write the Region into an attribute of your own and use [When].
+// Regions passes only changes made in one of the given Regions. Global tables of
+// version 2017.11.29 keep that Region in the attribute aws:rep:updateregion; a
+// record without it counts for the Region of its stream. Global tables of version
+// 2019.11.21 do not report it: write the Region into your own attribute and use
+// [When].
 func Regions(regions ...string) Option {
 	return func(c *config) {
 		if len(regions) == 0 || slices.Contains(regions, "") {

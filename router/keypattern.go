@@ -9,18 +9,18 @@ import (
 // keyPattern finds the type in a key's value.
 type keyPattern struct {
 	segments []segment
-	open     bool // `**` follows
+	open     bool // `**` ends the pattern
 }
 
-// segment is literal text with wildcards between: before, then for each
-// wildcard the text that follows it.
+// segment is literal text with wildcards between: the text before, then the text
+// after each wildcard.
 type segment struct {
 	before []byte
 	after  [][]byte
-	typ    int // which wildcard is the type; -1 is none
+	typ    int // index of the type's wildcard; -1 is none
 }
 
-// parseKeyPattern reads a pattern. An error tells the byte offset of the fault.
+// parseKeyPattern parses a pattern. Its error has the byte offset of the mistake.
 func parseKeyPattern(s string) (p keyPattern, err error) {
 	off := 0
 	defer func() {
@@ -77,7 +77,7 @@ func parseKeyPattern(s string) (p keyPattern, err error) {
 	return p, nil
 }
 
-// find returns where the type stands in key; 0, 0 when key does not match.
+// find returns the range of the type in key; 0, 0 when key does not match.
 func (p *keyPattern) find(key []byte) (from, to int) {
 	off := 0
 	for i := range p.segments {
@@ -104,9 +104,9 @@ func (p *keyPattern) find(key []byte) (from, to int) {
 	return from, to
 }
 
-// match returns where the type stands in text. The text after the last
-// wildcard is a suffix; between, each wildcard takes as little as it can,
-// which finds a match whenever there is one.
+// match returns the range of the type in text. The text after the last wildcard is
+// a suffix. Every other wildcard takes as little as it can, which finds a match if
+// one exists.
 func (s *segment) match(text []byte) (from, to int, ok bool) {
 	if !bytes.HasPrefix(text, s.before) {
 		return 0, 0, false

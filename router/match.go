@@ -9,17 +9,18 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Match appends the routes that rec takes to dst, in order of registration.
-// It allocates nothing but what dst and the user's own functions need, and is
-// safe for concurrent use.
+// Match appends the routes of rec to dst, in order of registration. It is safe for
+// concurrent use. It allocates only for dst and in the user's own functions.
 //
-// Its errors are permanent: rec could not be decoded, its type attribute is no
-// string, the stream does not send an image that a route needs or that tells the type, or rec is redriven and a
-// route refuses that, which is an error beside the routes that do not.
-// A message that no route is for is one, too: nobody would see it again.
+// Its errors are permanent:
+//   - rec could not be decoded, or its type attribute is not a string.
+//   - The stream lacks an image that a route needs, or that has the type.
+//   - rec is redriven and a route refuses that. Match then also returns the routes
+//     that accept it.
+//   - No route takes a message: the queue would delete it unseen.
 //
-// When only rec lacks an image that the stream does send, the routes that need it
-// are among the routes, and their handlers fail for good.
+// If only rec lacks an image that the stream normally sends, Match also returns
+// the routes that need it, and their handlers fail for good.
 func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
 	t := r.fixed()
 	if err := rec.Err(); err != nil {
@@ -84,8 +85,7 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 	return dst, nil
 }
 
-// untyped is the error of a record without a type that may have one which
-// nobody can see.
+// untyped is the error of a record whose type may be in a missing image.
 func (r *Router) untyped(t *table, rec *sluice.Record, event int) error {
 	if !t.typed[event] || event == message || hasImage(rec) || !r.resolver.readsImage(rec.Table) {
 		return nil
@@ -100,8 +100,8 @@ func (r *Router) untyped(t *table, rec *sluice.Record, event int) error {
 		where(rec), rec.EventName, rec.ViewType)
 }
 
-// typeOf appends the type of rec: the kind of a message, and what the resolver
-// says of an item.
+// typeOf appends the type of rec: the kind of a message, or the resolver's type of
+// an item.
 func (r *Router) typeOf(dst []byte, rec *sluice.Record) ([]byte, error) {
 	if rec.EventName != sluice.Delivery {
 		return r.resolver.appendType(dst, rec)
@@ -118,9 +118,8 @@ func (r *Router) typeOf(dst []byte, rec *sluice.Record) ([]byte, error) {
 
 func (rt *route) takes(rec *sluice.Record) bool { return rt.refusedBy(rec) == "" }
 
-// checkImages looks at the images themselves: the view type that a record
-// states is not reliable in every source, and a filter that compares with an
-// image that is missing would drop changes silently.
+// checkImages checks the images themselves. Some sources state a wrong view type,
+// and a filter that compares with a missing image would silently drop changes.
 func checkImages(rt *route, rec *sluice.Record, event int) error {
 	var have sluice.View
 	if event == remove || rec.New.Exists() { // a removed item has no new image
@@ -142,14 +141,14 @@ func checkImages(rt *route, rec *sluice.Record, event int) error {
 		where(rec), rt.Name, rt.site, imageNames(rt.reads&^have), rec.EventName, rt.Needs, rec.ViewType))
 }
 
-// lostImageError says that a single record lacks an image that its stream has, as
-// some deletions of DynamoDB Local do. It concerns the route that needs the image
-// alone: nothing is wrong with the stream.
+// lostImageError says that a single record lacks an image that its stream sends,
+// as some deletions of DynamoDB Local do. It fails only the routes that need the
+// image.
 type lostImageError struct{ text string }
 
 func (e *lostImageError) Error() string { return e.text }
 
-// withImages has h fail for good for a record that lacks an image that rt reads.
+// withImages makes h fail for good for a record that lacks an image that rt reads.
 func (rt *route) withImages(h sluice.Handler) sluice.Handler {
 	return func(ctx context.Context, rec *sluice.Record) error {
 		event := eventIndex(rec.EventName)
@@ -178,15 +177,15 @@ func imageNames(v sluice.View) string {
 	return "both images"
 }
 
-// redriveError says which routes refuse a redriven record. The routes that
-// Match returned beside it take it.
+// redriveError lists the routes that refuse a redriven record. Match returns the
+// accepting routes beside it.
 type redriveError struct{ Routes []string }
 
 func (e *redriveError) Error() string {
 	return fmt.Sprintf("redriven record refused by %q: later changes of the item may have been handled since; if its handler does no harm then, give the route redrive: true, in a program router.Redrive()", e.Routes)
 }
 
-// where names a record for an error's reader; its payload is nobody's business.
+// where identifies a record in an error, without its data.
 func where(rec *sluice.Record) string {
 	if rec.EventName == sluice.Delivery {
 		return "message " + rec.EventID + " of queue " + rec.Table
@@ -198,5 +197,5 @@ func where(rec *sluice.Record) string {
 	return s + ", sequence number " + string(rec.Sequence)
 }
 
-// Refuses reports whether the route of that name is among them.
+// Refuses reports whether the error lists the route of that name.
 func (e *redriveError) Refuses(route string) bool { return slices.Contains(e.Routes, route) }

@@ -12,7 +12,7 @@ import (
 // Option configures one route.
 type Option func(*config)
 
-// config is a route in the making.
+// config collects the options of a route.
 type config struct {
 	*route
 	middleware []sluice.Middleware
@@ -25,13 +25,13 @@ func (c *config) fail(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// filter adds a filter that is called by the name of its option.
+// filter adds a filter under the name of its option.
 func (c *config) filter(name string, pass func(*sluice.Record) bool) {
 	c.filters, c.filtered = append(c.filters, pass), append(c.filtered, name)
 }
 
-// Name sets the route's name (default: its patterns, joined with commas).
-// Names are unique in a router and stand in metrics, dead letters and logs.
+// Name sets the route's name (default: its patterns, joined with commas). Names
+// are unique in a router and appear in metrics, dead letters and logs.
 func Name(name string) Option {
 	return func(c *config) {
 		if name == "" || len(name) > 200 || !utf8.ValidString(name) ||
@@ -43,7 +43,7 @@ func Name(name string) Option {
 	}
 }
 
-// Attempts sets how often a record fails at least before it is parked as poison
+// Attempts sets the least number of failures before a record is parked as poison
 // (default 8); see [sluice.Route].
 func Attempts(n int) Option {
 	return func(c *config) {
@@ -54,8 +54,9 @@ func Attempts(n int) Option {
 	}
 }
 
-// PoisonAfter sets how long a record's item fails, while its route succeeds for
-// others, before the record may be parked as poison (default 10 min); see [sluice.Route].
+// PoisonAfter sets how long a record's item must fail, while its route succeeds
+// for others, before the record may be parked as poison (default 10 min); see
+// [sluice.Route].
 func PoisonAfter(d time.Duration) Option {
 	return func(c *config) {
 		if d <= 0 {
@@ -65,7 +66,7 @@ func PoisonAfter(d time.Duration) Option {
 	}
 }
 
-// Backoff sets the delay before the first retry, which doubles up to max, with
+// Backoff sets the delay before the first retry. The delay doubles up to max, with
 // full jitter (default 100 ms and 30 s).
 func Backoff(first, max time.Duration) Option {
 	return func(c *config) {
@@ -76,7 +77,7 @@ func Backoff(first, max time.Duration) Option {
 	}
 }
 
-// Timeout bounds one call of the handler (default: none).
+// Timeout limits one call of the handler (default: none).
 func Timeout(d time.Duration) Option {
 	return func(c *config) {
 		if d <= 0 {
@@ -86,8 +87,8 @@ func Timeout(d time.Duration) Option {
 	}
 }
 
-// Concurrency bounds the calls of the handler at a time, over the whole
-// process (default: only the flow's own limit).
+// Concurrency limits concurrent calls of the handler in the process (default: only
+// the flow's limit).
 func Concurrency(n int) Option {
 	return func(c *config) {
 		if n < 1 {
@@ -97,8 +98,8 @@ func Concurrency(n int) Option {
 	}
 }
 
-// Rate bounds the calls of the handler that are started in a second, over the
-// whole process; burst of them may start at once (default: no limit).
+// Rate limits the calls of the handler started per second in the process; burst of
+// them may start at once (default: no limit).
 func Rate(perSecond float64, burst int) Option {
 	return func(c *config) {
 		if !(perSecond > 0) || burst < 1 {
@@ -125,17 +126,15 @@ func Use(mw ...sluice.Middleware) Option {
 	return func(c *config) { c.middleware = append(c.middleware, mw...) }
 }
 
-// Redrive lets the route receive records from the dead letters although later
-// changes of the item may have been handled since. Without it they are
-// refused.
+// Redrive lets the route receive redriven dead letters. Later changes of the same
+// item may already be handled. Without Redrive the route refuses them.
 func Redrive() Option { return func(c *config) { c.route.Redrive = true } }
 
-// NeedsNew says that the handler reads the new image of inserted and modified
-// items.
+// NeedsNew says that the handler reads the new image of inserts and modifications.
 func NeedsNew() Option { return needs(sluice.NewImage) }
 
-// NeedsOld says that the handler reads the old image of modified and removed
-// items.
+// NeedsOld says that the handler reads the old image of modifications and
+// removals.
 func NeedsOld() Option { return needs(sluice.OldImage) }
 
 // NeedsBoth is NeedsNew and NeedsOld.

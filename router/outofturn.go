@@ -8,9 +8,8 @@ import (
 	"github.com/sluicehq/sluice/internal/routed"
 )
 
-// outOfTurn lets the handler of rt ask about the item as it is now, with records that
-// come late: the item can be of another type than in the record, or
-// one that the filters leave out.
+// outOfTurn lets the handler of rt check the current item of late records. The
+// item may now be of another type, or one that the filters refuse.
 func (r *Router) outOfTurn(rt *route, h sluice.Handler) sluice.Handler {
 	takes := routed.Takes(func(rec *sluice.Record, now sluice.Item) (bool, error) { return r.takesItem(rt, rec, now) })
 	return func(ctx context.Context, rec *sluice.Record) error {
@@ -21,10 +20,10 @@ func (r *Router) outOfTurn(rt *route, h sluice.Handler) sluice.Handler {
 	}
 }
 
-// takesItem reports whether rt takes the item of rec as it is now: one of its
-// patterns names the item's type, and its filters take the item, either as a
-// backfill would bring it, or as the new image of rec. The second is for filters
-// that go by the event or the old image.
+// takesItem reports whether rt takes the current item of rec: one of its patterns
+// has the item's type, and its filters pass. The filters see the item as a
+// backfill record, or as the new image of rec. The second is for filters that use
+// the event or the old image.
 func (r *Router) takesItem(rt *route, rec *sluice.Record, now sluice.Item) (bool, error) {
 	scanned := *rec
 	scanned.EventName, scanned.Old, scanned.New = sluice.Snapshot, sluice.Item{}, now

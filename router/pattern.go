@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Events by the index that a pattern's set of bits and the match table use.
+// Indexes of events, in a pattern's bit set and the match table.
 const (
 	insert = iota
 	modify
@@ -33,8 +33,8 @@ type pattern struct {
 
 func (p pattern) has(event int) bool { return p.events&(1<<event) != 0 }
 
-// imagesOf returns which images of a stream's records hold the attributes of
-// an item, for a pattern's set of events. A backfill and a queue bring their own.
+// imagesOf returns the images that contain the attributes of an item, for a
+// pattern's set of events. Backfills and queues bring their own.
 func imagesOf(set uint8) (v sluice.View) {
 	for event, image := range [events]sluice.View{insert: sluice.NewImage, modify: sluice.AnyImage, remove: sluice.OldImage} {
 		if set&(1<<event) != 0 {
@@ -44,8 +44,8 @@ func imagesOf(set uint8) (v sluice.View) {
 	return v
 }
 
-// parsePatterns reads space-separated patterns. An error tells the byte offset
-// of the fault in s.
+// parsePatterns parses space-separated patterns. Its error has the byte offset of
+// the mistake in s.
 func parsePatterns(s string) (ps []pattern, err error) {
 	off := 0
 	defer func() {

@@ -9,11 +9,11 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Resolver says of what type a record is, or that it does not know.
+// Resolver returns the type of a record, or that it is unknown.
 //
-// It asks the item as it is after the change; of a removed item its old image,
-// or its keys where the stream has no old images. [Table] at the end of a
-// [Chain] answers when neither knows.
+// It reads the item after the change. For a removed item it reads the old image,
+// or the keys if the stream has no old images. [Table] at the end of a [Chain]
+// answers if both fail.
 type Resolver struct {
 	kind  resolverKind
 	name  string // of the attribute
@@ -37,11 +37,11 @@ const (
 	byChain
 )
 
-// Attribute takes the type from a string attribute. A record without it has
-// none; one in which it is no string fails permanently, and so does one without
-// an image where a route might want it. A route for one type therefore needs a
-// stream with the images that tell the type, unless a [Chain] ends with a
-// resolver that knows without; for a key attribute take [KeyPattern].
+// Attribute takes the type from a string attribute. A record without the attribute
+// has no type. A record whose attribute is not a string fails permanently. So does
+// a record without an image, if a route might want it. A route for one type
+// therefore needs a stream with the images that contain the type, unless a [Chain]
+// ends with a resolver that needs none. For a key attribute use [KeyPattern].
 func Attribute(name string) Resolver { return Resolver{kind: byAttribute, name: name} }
 
 // KeyPattern takes the type from a key attribute, which every record has. It
@@ -55,17 +55,16 @@ func KeyPattern(attribute, pattern string) Resolver {
 }
 
 // ParseKeyPattern takes the type from the key attribute of that name. pattern
-// describes its whole value, segment by segment, which '#' separates:
+// describes the whole value in segments, separated by '#':
 //
 //	TYPE#*#*#{type}   TYPE#Ed-Fi#3.3.1-b#School is a School
 //	{type}#**         user#17 is a user, as is user#17#2024
 //	{type}-*          order-5 is an order, order-5#1 does not match
 //
-// Within a segment, `*` stands for any text, also none, and {type} for the
-// type, which is never empty; each takes as little as it can. `**` as the last
-// segment stands for one or more segments of any text. All else stands for
-// itself. A value that does not match, and a key that is no string, leave the
-// type unknown.
+// In a segment, `*` matches any text, even none. {type} matches the type, which is
+// never empty. Both match as little as possible. `**` as the last segment matches
+// one or more segments of any text. All other text matches itself. If a value does
+// not match, or the key is not a string, the type is unknown.
 func ParseKeyPattern(attribute, pattern string) (Resolver, error) {
 	if attribute == "" {
 		return Resolver{}, fmt.Errorf("key pattern %q: no attribute is named", pattern)
@@ -77,8 +76,8 @@ func ParseKeyPattern(attribute, pattern string) (Resolver, error) {
 	return Resolver{kind: byKeyPattern, name: attribute, key: p}, nil
 }
 
-// Table takes the type from the name of the record's table: the name itself
-// when types is nil, else the type that stands beside it there, if any.
+// Table takes the type from the name of the record's table: types maps names to
+// types. If types is nil, the name is the type.
 func Table(types map[string]string) Resolver {
 	if types == nil {
 		return Resolver{kind: byTableName}
@@ -86,9 +85,8 @@ func Table(types map[string]string) Resolver {
 	return Resolver{kind: byTableType, types: maps.Clone(types)}
 }
 
-// Func takes the type from f; "" is unknown. f must be safe for concurrent
-// use, and must not depend on anything but the record. Its error fails the
-// record permanently.
+// Func takes the type from f; "" is unknown. f must be safe for concurrent use and
+// depend only on the record. Its error fails the record permanently.
 func Func(f func(*sluice.Record) (string, error)) Resolver {
 	if f == nil {
 		panic("router: Func: nil function")
@@ -96,8 +94,8 @@ func Func(f func(*sluice.Record) (string, error)) Resolver {
 	return Resolver{kind: byFunc, f: f}
 }
 
-// ByTable asks the resolver that stands beside the name of the record's table;
-// the type of other tables' records is unknown.
+// ByTable uses the resolver for the name of the record's table. Records of other
+// tables have an unknown type.
 func ByTable(resolvers map[string]Resolver) Resolver {
 	for table, r := range resolvers {
 		if r.kind == noResolver {
@@ -107,8 +105,7 @@ func ByTable(resolvers map[string]Resolver) Resolver {
 	return Resolver{kind: byTable, by: maps.Clone(resolvers)}
 }
 
-// Chain asks one resolver after another and takes the first type that is
-// known.
+// Chain asks one resolver after another and returns the first known type.
 func Chain(resolvers ...Resolver) Resolver {
 	if i := slices.IndexFunc(resolvers, func(r Resolver) bool { return r.kind == noResolver }); i >= 0 {
 		panic(fmt.Sprintf("router: Chain: resolver %d is the zero Resolver", i))
@@ -122,9 +119,9 @@ func (r Resolver) Type(rec *sluice.Record) (string, error) {
 	return string(typ), err
 }
 
-// appendType appends the type to dst, which must be empty, and nothing when it
-// is unknown. It is a switch and not a function value, so that the caller's
-// buffer can stay on its stack.
+// appendType appends the type to dst, which must be empty, or nothing if it is
+// unknown. It is a switch and not a function value, so that the caller's buffer
+// stays on its stack.
 func (r *Resolver) appendType(dst []byte, rec *sluice.Record) ([]byte, error) {
 	switch r.kind {
 	case byAttribute:
@@ -166,8 +163,8 @@ func (r *Resolver) appendType(dst []byte, rec *sluice.Record) ([]byte, error) {
 	return dst, nil
 }
 
-// readsImage reports whether the type of table's records is known only from
-// attributes, which stand in their images; false when it cannot be told.
+// readsImage reports whether only attributes in images tell the type of table's
+// records; false in doubt.
 func (r *Resolver) readsImage(table string) bool {
 	switch r.kind {
 	case byAttribute:
@@ -186,12 +183,12 @@ func (r *Resolver) readsImage(table string) bool {
 	return false
 }
 
-// hasImage reports whether image is more than the keys.
+// hasImage reports whether the record has more than the keys.
 func hasImage(rec *sluice.Record) bool {
 	return rec.Old.Exists() || rec.EventName != sluice.Remove && rec.New.Exists()
 }
 
-// image is the state of the item that tells a record's type.
+// image is the state of the item from which the type is read.
 func image(rec *sluice.Record) sluice.Item {
 	if rec.EventName != sluice.Remove && rec.New.Exists() {
 		return rec.New

@@ -12,9 +12,9 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Router is a table of routes; [New] makes one. Register first, then use:
-// once Match, Routes or Dispatch has been called the table is fixed, and
-// Handle panics. From then on it is safe for concurrent use.
+// Router is a table of routes; [New] makes one. Register all routes first. The
+// first call of Match, Routes or Dispatch fixes the table: Handle then panics, and
+// the Router is safe for concurrent use.
 type Router struct {
 	resolver   Resolver
 	middleware []sluice.Middleware
@@ -31,14 +31,14 @@ type route struct {
 	sluice.Route
 	patterns []pattern
 	filters  []func(*sluice.Record) bool
-	filtered []string    // what each of filters is called
-	reads    sluice.View // what filters and handler read; Needs is also what tells the type
+	filtered []string    // option names of filters
+	reads    sluice.View // images read by filters and handler; Needs also has those of the type
 	site     string      // file:line of the registration
 
 	passedOver func(float64) // counts records that filters refused; may be nil
 }
 
-// Reason is why a record takes no route.
+// Reason says why a record takes no route.
 type Reason uint8
 
 const (
@@ -53,8 +53,7 @@ func (r Reason) String() string { return [...]string{"no route", "untyped", "fil
 // RouterOption configures a whole router.
 type RouterOption func(*Router)
 
-// TypeFrom sets where the type of a record comes from (default
-// [Attribute]("entityType")).
+// TypeFrom sets the resolver of record types (default [Attribute]("entityType")).
 func TypeFrom(rs Resolver) RouterOption { return func(r *Router) { r.resolver = rs } }
 
 // UseAll wraps the handlers of all routes, outside the routes' own middleware.
@@ -75,14 +74,14 @@ func New(opts ...RouterOption) *Router {
 	return r
 }
 
-// OnUnrouted adds a function that Match calls for each record that takes no route.
-// It must be fast and safe for concurrent use. Call OnUnrouted before Match.
+// OnUnrouted adds a function that Match calls for each record without a route. It
+// must be fast and safe for concurrent use. Call OnUnrouted before Match.
 func (r *Router) OnUnrouted(f func(rec *sluice.Record, why Reason)) {
 	r.unrouted = append(r.unrouted, f)
 }
 
-// Handle registers h under one or several space-separated patterns. It panics
-// when the registration is faulty; see [Router.Add].
+// Handle registers h under one or several space-separated patterns. It panics if
+// the registration is invalid; see [Router.Add].
 func (r *Router) Handle(patterns string, h sluice.Handler, opts ...Option) {
 	site := "unknown location"
 	if _, file, line, ok := runtime.Caller(1); ok {
@@ -93,10 +92,9 @@ func (r *Router) Handle(patterns string, h sluice.Handler, opts ...Option) {
 	}
 }
 
-// Add is Handle for registrations that come from a configuration: it returns
-// an error where Handle panics. site says where the route was written,
-// "file:line"; it stands in the error, and in that of a later route that takes
-// the same name.
+// Add is Handle for routes from a configuration: it returns an error where Handle
+// panics. site is the place of the route, "file:line". It appears in the error,
+// and in the error of a later route with the same name.
 func (r *Router) Add(site, patterns string, h sluice.Handler, opts ...Option) error {
 	rt, err := r.newRoute(site, patterns, h, opts)
 	if err != nil {

@@ -6,17 +6,17 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// table answers which routes a type and an event have. It is made once, from
-// the registered routes, and holds only the types that patterns name: types
-// that come with records do not make it grow.
+// table maps a type and an event to routes. It is built once from the registered
+// routes and contains only types that patterns name. Types of records do not make
+// it grow.
 type table struct {
 	all   []*sluice.Route
-	exact map[string]*[events][]*route // of each type that a pattern names, those of `*` merged in
-	other [events][]*route             // of every other type, and of none
+	exact map[string]*[events][]*route // by each type in a pattern, with the routes of `*` merged
+	other [events][]*route             // for every other type, and for none
 	typed [events]bool                 // a pattern names a type
 }
 
-// fixed returns the table, and makes it at the first call.
+// fixed returns the table and builds it on the first call.
 func (r *Router) fixed() *table {
 	if t := r.table.Load(); t != nil {
 		return t
@@ -62,7 +62,7 @@ func newTable(routes []*route) *table {
 	return t
 }
 
-// add appends rt unless it is there already, by another pattern of its own.
+// add appends rt, unless another of its patterns already did.
 func add(list *[]*route, rt *route) {
 	if !slices.Contains(*list, rt) {
 		*list = append(*list, rt)

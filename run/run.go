@@ -16,48 +16,50 @@ import (
 	"github.com/sluicehq/sluice/metrics"
 )
 
-// App is an application: its name, and how its routes are made.
+// App is an application: a name and a function that makes its routes.
 type App struct {
-	// Name separates the application's state from that of others, and is the
-	// program's name in its messages (default "sluice").
+	// Name separates the application's state from others. Messages of the
+	// program contain it (default "sluice").
 	Name string
-	// Tables are read when neither flag nor environment names any.
+	// Tables to read if neither a flag nor the environment names any.
 	Tables []string
-	// Queues, names or URLs, are consumed when neither names any. A daemon needs
-	// a table or a queue.
+	// Queues to consume, by name or URL, if neither a flag nor the environment
+	// names any. A daemon needs a table or a queue.
 	Queues []string
-	// DeadLetter says where a Lambda function parks what fails for good. A daemon
-	// parks in its state file.
+	// DeadLetter is where a Lambda function parks records. A daemon parks them
+	// in its state file.
 	DeadLetter DeadLetter
-	// Routes makes the routes. It is called once; its error ends the program.
-	// What the routes need, such as a queue, it has checked by Setup.Check.
+	// Routes makes the routes. Run calls it once; its error ends the program.
+	// Let Setup.Check check everything that the routes need, such as a queue.
 	Routes func(context.Context, Setup) (sluice.Matcher, error)
 }
 
-// DeadLetter says where a Lambda function parks records, and when. The function's
-// environment goes before each field.
+// DeadLetter says where and when a Lambda function parks records. Its environment
+// variables override the fields.
 type DeadLetter struct {
-	// Queue, by name or URL (SLUICE_DEAD_LETTER_QUEUE). Without one, a record that
-	// fails for good stops its batch, until the mapping gives it up.
+	// Queue, by name or URL (SLUICE_DEAD_LETTER_QUEUE). Without a queue, a
+	// permanent failure stops its batch until the event source mapping gives
+	// up.
 	Queue string
-	// MaxAge of a record that keeps failing, before it is parked for its routes that
-	// fail (SLUICE_DEAD_LETTER_MAX_AGE, such as 15m). Default: never.
+	// MaxAge is the age at which a failing record is parked for its failing
+	// routes (SLUICE_DEAD_LETTER_MAX_AGE, such as 15m). Default: never.
 	MaxAge time.Duration
-	// KeyFile has the keys that sign the letters (SLUICE_LETTER_KEY_FILE; SLUICE_LETTER_KEY
-	// holds the keys themselves). Without one they are not signed.
+	// KeyFile contains the keys that sign letters (SLUICE_LETTER_KEY_FILE;
+	// SLUICE_LETTER_KEY holds the keys themselves). Without keys letters are
+	// unsigned.
 	KeyFile string
 }
 
-// Setup is what Routes may build on.
+// Setup is the environment for App.Routes.
 type Setup struct {
 	Lambda bool                     // the program is a Lambda function
-	Tables []string                 // names of the tables that are read, also where --table gives the ARN of a stream; under Lambda those of SLUICE_TABLES or App.Tables
-	Queues []string                 // names or URLs of the queues that are consumed; under Lambda those of SLUICE_QUEUES or App.Queues
+	Tables []string                 // names of the tables that are read, even if --table has the ARN of a stream; under Lambda from SLUICE_TABLES or App.Tables
+	Queues []string                 // names or URLs of the queues that are consumed; under Lambda from SLUICE_QUEUES or App.Queues
 	Env    func(name string) string // of the process
 	Logger *slog.Logger
 
-	// AWS returns the configuration for a service's client ("dynamodb", "sqs",
-	// …), with the endpoint of SLUICE_ENDPOINT_<SERVICE> if that is set.
+	// AWS returns the configuration for a client of service ("dynamodb", "sqs",
+	// …). It uses the endpoint in SLUICE_ENDPOINT_<SERVICE>, if set.
 	AWS func(service string) aws.Config
 
 	// Metrics takes what handlers, sinks and your own code count: give it to their
@@ -65,21 +67,21 @@ type Setup struct {
 	// Unwrap() sluice.Matcher. nil in a redrive, and under Lambda if SLUICE_EMF is off.
 	Metrics metrics.Meter
 
-	check func(sink string, check func(context.Context) error, routes ...string) // nil: none are made
+	check func(sink string, check func(context.Context) error, routes ...string) // nil: no checks
 }
 
-// Check adds a check of a sink: check asks whether it is there and is what the
-// routes need, and sink is its name for people. Without routes it is for all.
+// Check adds a check of a sink. check verifies that the sink is reachable and
+// meets the routes' needs. sink is its name in messages. Without routes the check
+// is for all routes.
 //
-// A daemon makes the checks of all sinks side by side once it has its routes. A
-// sink that is down does not stop the start: the daemon is not ready, its routes
-// for that sink are held, and the check is made again until it succeeds. Anything
-// else that a check fails for at the start ends the daemon, and with
-// --require-sinks so does a sink that is down.
+// A daemon runs the checks of all sinks concurrently once it has its routes. If a
+// sink is down, the daemon starts but is not ready. It holds the routes of that
+// sink and repeats the check until it succeeds. Any other failure at the start
+// ends the daemon. With --require-sinks a sink that is down ends it too.
 //
-// A sink is down when nobody answers in time, or it answers that it fails or is
-// overloaded: errors of package net and of the AWS SDK are known, and those with a method
-// HTTPStatusCode() int, as opensearch has them.
+// A sink is down if it does not respond in time, or responds that it fails or is
+// overloaded. Check recognises errors of package net, of the AWS SDK, and errors
+// with a method HTTPStatusCode() int, such as those of opensearch.
 //
 // Under Lambda check is not called.
 func (s Setup) Check(sink string, check func(context.Context) error, routes ...string) {
@@ -88,8 +90,8 @@ func (s Setup) Check(sink string, check func(context.Context) error, routes ...s
 	}
 }
 
-// Main runs the application with the process's arguments and environment, and
-// ends the process.
+// Main runs the application with the arguments and environment of the process, and
+// exits.
 func Main(a App) {
 	ctx := context.Background()
 	if !daemon.UnderLambda(os.Getenv) {
@@ -98,9 +100,9 @@ func Main(a App) {
 	os.Exit(Run(ctx, a, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 
-// Run is Main without the process: it returns the exit code. Cancelling ctx is
-// the first signal. The AWS SDK reads the environment of the process itself,
-// not env.
+// Run is Main without ending the process: it returns the exit code. Cancelling ctx
+// acts like the first signal. The AWS SDK reads the process's environment, not
+// env.
 func Run(ctx context.Context, a App, args []string, env func(string) string, stdout, stderr io.Writer) (exit int) {
 	program := daemon.App{Name: a.Name, Tables: a.Tables, Queues: a.Queues, DeadLetter: daemon.DeadLetter(a.DeadLetter)}
 	if a.Routes != nil {
@@ -116,22 +118,22 @@ func setupOf(s daemon.Setup) Setup {
 	}
 }
 
-// AddFlags adds the flags that Run takes to fs, for a program that shows its help or
-// looks at flags before it calls Run.
+// AddFlags adds Run's flags to fs, for a program that prints its help or reads
+// flags before it calls Run.
 func AddFlags(fs *pflag.FlagSet) { new(daemon.Options).AddFlags(fs) }
 
-// OnSignals returns a context that the first SIGTERM or SIGINT cancels; the
-// second one ends the process at once. It is called once, by main.
+// OnSignals returns a context that the first SIGTERM or SIGINT cancels. The second
+// signal ends the process at once. main must call it only once.
 func OnSignals(ctx context.Context) context.Context { return daemon.OnSignals(ctx) }
 
-// UsageError is a mistake in flags or environment.
+// UsageError is an invalid flag or environment variable.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Exit prints err, if there is one, and returns the exit code that goes with it. name
-// is the program's, and command the words behind it that name its subcommand.
+// Exit prints err, if not nil, and returns its exit code. name is the program, and
+// command the subcommand.
 func Exit(err error, name string, stderr io.Writer, command ...string) int {
 	if usage := (*UsageError)(nil); errors.As(err, &usage) {
 		err = &daemon.UsageError{Err: err}

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/internal/staterules"
 )
 
-// Memory is a Store, Letters and Values that lasts as long as the process: for
-// tests, and for programs that begin anew every time.
+// Memory is a Store, Letters and Values in memory, for tests and for programs that
+// start afresh every time.
 type Memory struct {
 	owners staterules.Presence
 
@@ -33,7 +33,7 @@ func NewMemory() *Memory {
 	return &Memory{streams: make(map[Stream]*memoryStream), letters: make(map[string]map[string][]byte), values: make(map[string]map[string][]byte)}
 }
 
-// stream returns what is kept of s; the lock is held.
+// stream returns the stored state of s. The lock is held.
 func (m *Memory) stream(s Stream) *memoryStream {
 	st := m.streams[s]
 	if st == nil {
@@ -205,8 +205,8 @@ func (m *Memory) Heartbeat(ctx context.Context, owner string) error {
 	return nil
 }
 
-// Close forgets which owners live and keeps all else, as if a process had
-// ended whose store is durable: the Memory may be used again.
+// Close ends all owners and keeps everything else, like the end of a process with
+// a durable store. The Memory can still be used.
 func (m *Memory) Close() error {
 	m.owners.Forget()
 	return nil

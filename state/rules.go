@@ -9,12 +9,11 @@ import (
 	"github.com/sluicehq/sluice/internal/staterules"
 )
 
-// The methods of this file are the rules that the stores share; they are
-// public for those who write another store.
+// The functions of this file are rules that all stores share. They are exported
+// for authors of other stores.
 
-// Compare orders positions of one shard: sequence numbers as numbers (leading
-// zeros do not count, the longer is the larger), a finished one after all
-// others.
+// Compare compares positions of one shard: sequence numbers as numbers (without
+// leading zeros, longer is larger). A finished position is after all others.
 func (p Position) Compare(o Position) int {
 	if p.Finished != o.Finished {
 		if p.Finished {
@@ -26,8 +25,8 @@ func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// Claimed returns s as its new owner holds it. parent is what is stored of its
-// parent, the zero Shard when nothing is.
+// Claimed returns s with its new owner and epoch. parent is its stored parent, or
+// the zero Shard.
 func (s Shard) Claimed(parent Shard, owner string) Shard {
 	s.Owner = owner
 	s.Epoch = max(s.Epoch, parent.Epoch) + 1
@@ -37,7 +36,7 @@ func (s Shard) Claimed(parent Shard, owner string) Shard {
 	return s
 }
 
-// Check returns [ErrLeaseLost] when s is not held under l.
+// Check returns [ErrLeaseLost] if l does not hold s.
 func (s Shard) Check(l Lease) error {
 	if s.Owner == "" || s.Owner != l.Owner || s.Epoch != l.Epoch {
 		return fmt.Errorf("%w: shard %s is at epoch %d of owner %q, the lease is of epoch %d of owner %q",
@@ -46,8 +45,8 @@ func (s Shard) Check(l Lease) error {
 	return nil
 }
 
-// Advanced returns s at the position of c, or [ErrLeaseLost] or [ErrRegress].
-// A finishing checkpoint without a sequence number keeps the stored one.
+// Advanced returns s at the position of c, or [ErrLeaseLost] or [ErrRegress]. A
+// finishing checkpoint without a sequence number keeps the stored one.
 func (s Shard) Advanced(c Checkpoint) (Shard, error) {
 	if err := s.Check(c.Lease); err != nil {
 		return s, err
@@ -67,7 +66,7 @@ func (s Shard) Advanced(c Checkpoint) (Shard, error) {
 	return s, nil
 }
 
-// Forgettable reports whether s is finished and none of the living has it.
+// Forgettable reports whether s is finished and no living owner has it.
 func (s Shard) Forgettable(living func(owner string) bool) bool {
 	return s.Position.Finished && (s.Owner == "" || !living(s.Owner))
 }
@@ -91,7 +90,7 @@ func (p Position) validate() error {
 	return nil
 }
 
-// Validate says what is wrong with a start that is about to be stored.
+// Validate checks a start before it is stored.
 func (s Start) Validate() error {
 	switch {
 	case s.Position == "TRIM_HORIZON":
@@ -104,7 +103,7 @@ func (s Start) Validate() error {
 	return nil
 }
 
-// Validate says which part of the stream's name is missing.
+// Validate reports a missing part of the stream's name.
 func (s Stream) Validate() error {
 	if s.ARN == "" {
 		return errors.Join(staterules.Application(s.Application), errors.New("the stream's ARN is empty"))

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Chaos is misbehaviour drawn from a seed. Each kind has its probability per
-// call, from 0 to 1. Whether a call is hit depends on the seed, its operation,
-// its table and shard, and on how many such calls came before it; not on time
-// nor on what other goroutines do meanwhile.
+// Chaos is random misbehaviour from a seed. Each kind has a probability per call,
+// from 0 to 1. The result for a call depends on the seed, the operation, table and
+// shard, and the number of such calls before it. Time and other goroutines do not
+// affect it.
 type Chaos struct {
 	Seed uint64
 
-	Errors    float64       // answers 500, 502 and 503
-	Throttles float64       // LimitExceededException and its like
-	Hang      float64       // no answer ever
-	Cut       float64       // a connection that breaks within the answer
-	Slow      float64       // an answer that takes up to SlowFor
+	Errors    float64       // responses 500, 502 and 503
+	Throttles float64       // LimitExceededException and similar errors
+	Hang      float64       // calls without a response
+	Cut       float64       // connections that break within the response
+	Slow      float64       // responses that take up to SlowFor
 	SlowFor   time.Duration // default 1 s
 
-	// Of GetRecords:
-	Empty   float64 // no records, although there may be some
-	Short   float64 // ten records at most
-	Expired float64 // an iterator that expires early
+	// For GetRecords:
+	Empty   float64 // no records, even if some exist
+	Short   float64 // at most ten records
+	Expired float64 // iterators that expire early
 
-	// Of DescribeStream, each for one page:
+	// For DescribeStream, each for one page:
 	Shuffled   float64 // shards in another order
-	Incomplete float64 // a quarter of its shards left out
-	Repeated   float64 // shards of other pages again
-	// Stale lists what was true some time ago: shards as open that are closed,
-	// without their children or with them, and shards that were trimmed away.
+	Incomplete float64 // a quarter of its shards omitted
+	Repeated   float64 // shards of other pages repeated
+	// Stale lists an earlier state: closed shards as open, with or without
+	// their children, and trimmed shards.
 	Stale float64
 }
 
@@ -54,13 +54,13 @@ func (c Chaos) validate() error {
 	return nil
 }
 
-// dice draw what happens to each call.
+// dice draw the effect on each call.
 type dice struct {
 	Chaos
-	seen map[string]int // calls, by what they are about; nil without chaos
+	seen map[string]int // number of calls by subject; nil without chaos
 }
 
-// Chaos has the service misbehave from now on, beside what is scripted by
+// Chaos makes the service misbehave from now on, in addition to the faults of
 // [Service.Fail]. The zero Chaos ends it.
 func (s *Service) Chaos(c Chaos) {
 	s.helper()
@@ -78,8 +78,8 @@ func (s *Service) Chaos(c Chaos) {
 	}
 }
 
-// about names what a call is about, the same in every run: ids and ARNs hold
-// the time.
+// about names the subject of a call, the same in every run. Ids and ARNs contain
+// the time, so it omits them.
 func (c *call) about() string {
 	name := c.op + " " + c.note.Table
 	if c.stream != nil {
@@ -91,7 +91,7 @@ func (c *call) about() string {
 	return name
 }
 
-// effect draws what happens to a call.
+// effect draws the effect on a call.
 func (d *dice) effect(c *call) effect {
 	if d.seen == nil {
 		return effect{}
@@ -99,7 +99,7 @@ func (d *dice) effect(c *call) effect {
 	about := c.about()
 	d.seen[about]++
 	r := rand.New(rand.NewPCG(d.Seed, hash(fmt.Appendf(nil, "%s %d", about, d.seen[about]))))
-	draw := func(p float64) bool { return r.Float64() < p } // always drawn: one kind does not shift the others
+	draw := func(p float64) bool { return r.Float64() < p } // always drawn, so that kinds do not affect each other
 	e := effect{}
 	failed, throttled, expired := draw(d.Errors), draw(d.Throttles), draw(d.Expired) && c.op == getRecords
 	which := r.IntN(6)
@@ -131,13 +131,13 @@ func (d *dice) effect(c *call) effect {
 	return e
 }
 
-// listing is what chaos makes of one page of shards.
+// listing is the effect of chaos on one page of shards.
 type listing struct {
 	shuffled, incomplete, repeated, stale bool
 	rand                                  *rand.Rand
 }
 
-// garble returns what is listed instead of page.
+// garble returns the shards to list instead of page.
 func (l *listing) garble(st *stream, page []shardDescription) []shardDescription {
 	if l.rand == nil {
 		return page

@@ -2,10 +2,10 @@ package streamtest
 
 import "reflect"
 
-// deepCopy returns v with copies of the slices and maps in it, so that it does
-// not change when whoever made it uses their memory again. What has a method
-// Clone that returns its own type is cloned; other pointers, interfaces and
-// hidden fields stay what they are.
+// deepCopy returns v with copies of its slices and maps, so that it does not
+// change when the original's memory is reused. It clones values with a method
+// Clone that returns their own type. Other pointers, interfaces and unexported
+// fields are shared.
 func deepCopy[T any](v T) T {
 	rv := reflect.ValueOf(&v).Elem()
 	rv.Set(copied(rv))

@@ -10,50 +10,49 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with some calls, by a script. Of several faults
-// that match a call the first one registered takes it; the others do not count
-// it.
+// Fault is a scripted failure of some calls. Of several matching faults the first
+// registered applies; the others do not count the call.
 type Fault struct {
-	// Op, Table and Shard say which calls: those of an operation such as
-	// "GetRecords", of a table, of a shard. Empty is any, and with Empty,
-	// Records or Loop any that these are about.
+	// Op, Table and Shard select calls: by operation such as "GetRecords", by
+	// table, by shard. Empty is any; with Empty, Records or Loop, any call that
+	// these fit.
 	Op, Table, Shard string
-	// After is how many of these calls pass first, and Times how many are taken
-	// then; 0 is all until the fault is removed.
+	// After is the number of these calls that pass first. Times is the number
+	// that fail then; 0 is all until the fault is removed.
 	After, Times int
 
-	// Error is the type of the error that is answered, such as
-	// "InternalServerError", and Status its HTTP status: by default 500 for
-	// InternalServerError, 503 for ServiceUnavailable, and 400. A Status without
-	// an Error is answered as a proxy does it, with a body that is not JSON.
+	// Error is the type of the error response, such as "InternalServerError".
+	// Status is its HTTP status: by default 500 for InternalServerError, 503
+	// for ServiceUnavailable, and 400. A Status without an Error responds like
+	// a proxy, with a body that is not JSON.
 	Error  string
 	Status int
 
-	// Delay is how long the answer takes. What it says is what was true when
-	// the call came.
+	// Delay is the time before the response. Its content is the state at the
+	// call.
 	Delay time.Duration
-	// Hang never answers: the call ends with its context or the test.
+	// Hang never responds: the call ends with its context or the test.
 	Hang bool
-	// Cut breaks the connection in the middle of the answer's body.
+	// Cut breaks the connection in the middle of the response's body.
 	Cut bool
 
-	// Empty answers GetRecords without records, and with an iterator at the
-	// same place, as it may happen before data.
+	// Empty makes GetRecords respond without records and with an iterator at
+	// the same place, which can happen before data.
 	Empty bool
-	// Records is how many records at most GetRecords answers with.
+	// Records is the most records of a GetRecords response.
 	Records int
-	// Loop has DescribeStream name the first shard of all as the last one
-	// evaluated, so that paging does not end.
+	// Loop makes DescribeStream name the first shard as the last evaluated one,
+	// so that paging does not end.
 	Loop bool
 }
 
-// scripted is a fault and how many calls it has seen.
+// scripted is a fault and the number of calls it has seen.
 type scripted struct {
 	Fault
 	seen int
 }
 
-// effect is what a fault, or chaos, makes of one call.
+// effect is the effect of a fault or of chaos on one call.
 type effect struct {
 	err   *apiError
 	delay time.Duration
@@ -61,7 +60,7 @@ type effect struct {
 	cut   bool
 
 	empty   bool
-	records int // at most; 0: as many as there are
+	records int // at most; 0: no limit
 
 	loop    bool
 	listing listing
@@ -87,7 +86,7 @@ func (s *Service) Fail(f Fault) (remove func()) {
 	}
 }
 
-// only is the operation that the fault must be about, if there is one.
+// only is the operation that the fault's fields require, if any.
 func (f *Fault) only() string {
 	switch {
 	case f.Empty || f.Records > 0:
@@ -113,7 +112,7 @@ func (f *Fault) validate() error {
 	return nil
 }
 
-// decide says what goes wrong with a call.
+// decide sets the effect on a call.
 func (s *Service) decide(c *call) {
 	for _, f := range s.faults {
 		if f.takes(c) {
@@ -124,7 +123,7 @@ func (s *Service) decide(c *call) {
 	c.do = s.chaos.effect(c)
 }
 
-// takes reports whether it is this call's turn, and counts it.
+// takes counts the call and reports whether the fault applies to it.
 func (f *scripted) takes(c *call) bool {
 	if f.Op != "" && f.Op != c.op || f.Table != "" && f.Table != c.note.Table || f.Shard != "" && f.Shard != c.note.Shard ||
 		f.Times > 0 && f.seen >= f.After+f.Times {

@@ -17,18 +17,18 @@ import (
 	"github.com/sluicehq/sluice/internal/docrules"
 )
 
-// Index holds documents as OpenSearch does, in memory: it takes and refuses
-// writes by the same rules about versions. Its Write stands in for that of a
-// sinks/opensearch.Sink:
+// Index is an in-memory index of documents. It accepts and refuses writes by
+// OpenSearch's rules about versions. Use its Write instead of a
+// sinks/opensearch.Sink's:
 //
 //	index := streamtest.NewIndex()
 //	p, err := projection.New(index.Write, projection.Options{…})
 //
-// It has every index that is written to, each of one shard, and no mappings.
-// What is known of deleted documents is kept until [Index.ForgetDeletes]. The
-// methods are safe for concurrent use.
+// Every written index exists, with one shard and no mappings. It remembers deleted
+// documents until [Index.ForgetDeletes]. The methods are safe for concurrent use.
 type Index struct {
-	// Writes tells all calls of Write, and has some fail: those have no effect.
+	// Writes records all calls of Write, and can fail some: these have no
+	// effect.
 	Writes Sink[document.Op]
 
 	mu      sync.Mutex
@@ -39,7 +39,7 @@ type Index struct {
 
 type docKey struct{ index, id string }
 
-// indexed is what is known of one document.
+// indexed is the state of one document.
 type indexed struct {
 	routing string
 	version int64
@@ -52,9 +52,9 @@ type indexed struct {
 // NewIndex returns an Index without documents.
 func NewIndex() *Index { return &Index{docs: map[docKey]indexed{}} }
 
-// Write writes or deletes a document. It returns nil, too, when a newer version
-// is there, after a call of op.Refused, or nothing to delete. What can never be
-// written is a [sluice.Permanent] error that wraps a [*document.Error].
+// Write writes or deletes a document. It also returns nil if the index has a newer
+// version, after a call of op.Refused, or if there is no document to delete. An
+// impossible write is a [sluice.Permanent] error that wraps a [*document.Error].
 func (x *Index) Write(ctx context.Context, op document.Op) error {
 	if err := x.Writes.Send(ctx, op); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (x *Index) Write(ctx context.Context, op document.Op) error {
 	return err
 }
 
-// write returns why the fence of op refused it, if it did.
+// write returns the refusal of op by its fence, or nil.
 func (x *Index) write(op document.Op) (*document.Refusal, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -85,7 +85,7 @@ func (x *Index) write(op document.Op) (*document.Refusal, error) {
 		late = known && op.Version < is.version
 	case document.Unchanged:
 		next.version, late = is.version+1, !known || is.deleted || is.revision() != op.Revision
-		refusal.Version = 0 // the service does not say
+		refusal.Version = 0 // the service does not report it
 	case document.Exact:
 		if !late {
 			break
@@ -125,7 +125,7 @@ func isTombstone(op document.Op) bool {
 	return err == nil && mark.Deleted != ""
 }
 
-// WriteAll is Write for several, in their order: one error for each, or nil when
+// WriteAll is Write for several operations, in order: one error each, or nil when
 // all succeed.
 func (x *Index) WriteAll(ctx context.Context, ops []document.Op) []error {
 	errs := make([]error, len(ops))
@@ -138,9 +138,8 @@ func (x *Index) WriteAll(ctx context.Context, ops []document.Op) []error {
 	return errs
 }
 
-// Get returns the document at ref, or one that is not Found. Routing does not
-// matter in an index of one shard; that of what is found is what it was written
-// with.
+// Get returns the document at ref, or a Doc that is not Found. An index of one
+// shard ignores Routing; the result has the routing of the document's write.
 func (x *Index) Get(ref document.Ref) document.Doc {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -151,8 +150,8 @@ func (x *Index) Get(ref document.Ref) document.Doc {
 	return is.doc(ref.Index, ref.ID)
 }
 
-// Docs returns the documents of an index, by their ids, but for tombstones of a
-// projection by sequence: as an alias shows them that leaves those out.
+// Docs returns the documents of an index, ordered by id, without tombstones of a
+// projection by sequence. An alias that hides tombstones shows the same.
 func (x *Index) Docs(index string) []document.Doc {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -177,17 +176,16 @@ func (is indexed) revision() document.Revision {
 	return document.Revision{SeqNo: is.seqNo, PrimaryTerm: 1}
 }
 
-// Refused returns the writes that had no effect because of their version, in
-// their order.
+// Refused returns the writes without an effect because of their version, in order.
 func (x *Index) Refused() []document.Op {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return slices.Clone(x.refused)
 }
 
-// ForgetDeletes forgets the versions of deleted documents, as OpenSearch does
-// when index.gc_deletes has passed (60 s by default): a write of an older
-// version then brings a document back.
+// ForgetDeletes forgets the versions of deleted documents, like OpenSearch after
+// index.gc_deletes (60 s by default). A write of an older version then restores a
+// document.
 func (x *Index) ForgetDeletes() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -198,7 +196,7 @@ func (x *Index) ForgetDeletes() {
 	}
 }
 
-// opError is why OpenSearch refuses an Op for good.
+// opError is OpenSearch's reason to refuse an Op permanently.
 type opError struct{ typ, reason string }
 
 func checkOp(op document.Op) *opError {
@@ -239,8 +237,8 @@ func checkOp(op document.Op) *opError {
 	return nil
 }
 
-// checkObject reads the rest of the object that d is in. Two fields of one name
-// are an error.
+// checkObject reads the rest of the object that d has entered. A duplicate field
+// is an error.
 func checkObject(d *json.Decoder) error {
 	names := map[string]bool{}
 	for d.More() {
@@ -248,7 +246,7 @@ func checkObject(d *json.Decoder) error {
 		if err != nil {
 			return err
 		}
-		name, _ := tok.(string) // a field's name always is
+		name, _ := tok.(string) // a field's name is a string
 		if names[name] {
 			return fmt.Errorf("duplicate field %q", name)
 		}

@@ -5,9 +5,9 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// overwrite changes the memory of a record that nobody may read any more. Its
-// images stay well formed, so that who reads them all the same sees wrong
-// values and nothing worse: text is stars, and numbers are others.
+// overwrite changes the memory of a settled record. Its images stay well formed,
+// so that a late reader sees wrong values and nothing worse: text becomes stars,
+// and numbers change.
 func overwrite(rec *sluice.Record) {
 	overwriteItem(rec.Keys)
 	overwriteItem(rec.Old)
@@ -40,7 +40,7 @@ func overwriteValue(v item.Value) {
 			switch c {
 			case '"', '=':
 			case 'A':
-				raw[i] = 'Q' // its lower bits are zero, as those before padding are
+				raw[i] = 'Q' // its lower bits are zero, like those before padding
 			default:
 				raw[i] = 'A'
 			}

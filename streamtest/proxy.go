@@ -16,13 +16,13 @@ import (
 )
 
 // Proxy is an HTTP proxy in front of one real server, such as DynamoDB Local,
-// ElasticMQ or OpenSearch. It passes everything through as it is, kept-alive
-// connections, bodies of unknown length and compressed ones too, until it is
-// told by [Proxy.Fail] what to spoil: so that a client of the server meets
-// lost requests, lost answers and partial failures.
+// ElasticMQ or OpenSearch. It passes everything through unchanged, including
+// kept-alive connections, bodies of unknown length and compressed ones.
+// [Proxy.Fail] makes it fail: a client then meets lost requests, lost responses
+// and partial failures.
 //
-// The Host header passes as the client wrote it. Requests are read whole before
-// they are passed on. All methods are safe for concurrent use.
+// The Host header stays as the client wrote it. The proxy reads a request
+// completely before it forwards it. All methods are safe for concurrent use.
 type Proxy struct {
 	t         testing.TB
 	url       string
@@ -40,26 +40,26 @@ type Proxy struct {
 	counts ProxyCounts
 }
 
-// ProxyCounts say what a Proxy did.
+// ProxyCounts counts what a Proxy did.
 type ProxyCounts struct {
-	Requests  int // of clients
-	Forwarded int // requests that the server was sent, duplicates too
+	Requests  int // from clients
+	Forwarded int // requests sent to the server, including duplicates
 
-	// Requests by what was done to them; one can count for several.
-	Delayed        int // they or their answers
+	// Requests by fault; one can count for several.
+	Delayed        int // the request or its response
 	Dropped        int // before the server
 	AnswersDropped int
-	Answered       int // by the proxy, in place of the server
+	Answered       int // by the proxy, instead of the server
 	Duplicated     int
 	Cut            int
 	Rewritten      int
 }
 
-// NewProxy returns a proxy on a loopback port in front of the server at
-// target, such as "http://127.0.0.1:8000". It ends with the test.
+// NewProxy returns a proxy on a loopback port in front of the server at target,
+// such as "http://127.0.0.1:8000". It ends with the test.
 //
-// In an Example or a program there is no test, and t is nil: then mistakes
-// panic and [Proxy.Close] ends it.
+// Without a test, in an Example or a program, t is nil: then mistakes panic and
+// [Proxy.Close] ends it.
 func NewProxy(t testing.TB, target string) *Proxy {
 	p := &Proxy{t: t, transport: &http.Transport{DisableCompression: true}}
 	p.helper()
@@ -79,7 +79,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 			r.Out.Host = r.In.Host
 		},
 		Transport:     spoiler{p},
-		FlushInterval: -1, // pass on what comes as it comes
+		FlushInterval: -1, // pass data on as it comes
 		ErrorHandler:  p.failed,
 		ErrorLog:      silent,
 	}
@@ -91,10 +91,10 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// URL returns the endpoint that clients are given in place of the server's.
+// URL returns the endpoint for clients, instead of the server's.
 func (p *Proxy) URL() string { return p.url }
 
-// Close breaks all connections. It is called by the end of the test.
+// Close breaks all connections. The end of the test calls it.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.ended = true
@@ -104,7 +104,7 @@ func (p *Proxy) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// Counts returns what the proxy has done so far.
+// Counts returns the counts so far.
 func (p *Proxy) Counts() ProxyCounts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +128,7 @@ func (p *Proxy) Fail(f ProxyFault) (remove func()) {
 	}
 }
 
-// ServeHTTP passes one request on.
+// ServeHTTP forwards one request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	if p.ended {
@@ -142,10 +142,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.reverse.ServeHTTP(w, r)
 }
 
-// errBroken is why a client gets no answer, or a part of one.
+// errBroken is the reason why a client gets no response, or part of one.
 var errBroken = errors.New("streamtest: the proxy breaks the connection")
 
-// failed ends a request that has no answer.
+// failed ends a request without a response.
 func (p *Proxy) failed(w http.ResponseWriter, _ *http.Request, err error) {
 	if errors.Is(err, errBroken) {
 		panic(http.ErrAbortHandler) // closes the connection

@@ -8,56 +8,54 @@ import (
 	"time"
 )
 
-// ProxyFault is what goes wrong with some requests. Of several faults that
-// match a request the first one registered takes it; the others do not count
-// it.
+// ProxyFault is a failure of some requests. Of several matching faults the first
+// registered applies; the others do not count the request.
 //
-// What it does is one of Drop, Status, and any of the others together; Delay
-// goes with all.
+// Use Drop, or Status, or any of the others together. Delay combines with all.
 type ProxyFault struct {
-	// Method, Path and Op say which requests: Path as the server is
-	// sent it, without the query, Op the operation in X-Amz-Target, such as
-	// "BatchWriteItem". Empty is any. Match, if there is one, has a say too; it
-	// must be safe for concurrent use.
+	// Method, Path and Op select requests. Path is the server's, without the
+	// query. Op is the operation in X-Amz-Target, such as "BatchWriteItem".
+	// Empty is any. Match, if set, must accept too; it must be safe for
+	// concurrent use.
 	Method, Path, Op string
 	Match            func(r *http.Request, body []byte) bool
 
-	// After is how many of these requests pass first, and Times how many are
-	// taken then; 0 is all until the fault is removed.
+	// After is the number of these requests that pass first. Times is the
+	// number that fail then; 0 is all until the fault is removed.
 	After, Times int
 	// Share of the requests, from 0 to 1, is drawn from Seed; 0 is all of them.
-	// What is drawn depends on the seed, on the request's method, path and
-	// operation, and on how many such requests came before it; not on what
-	// other goroutines do meanwhile.
+	// The result depends on the seed, on the request's method, path and
+	// operation, and on the number of such requests before it. Other goroutines
+	// do not affect it.
 	Share float64
 	Seed  uint64
 
-	// Delay is how long the request takes to get to the server. A client that
+	// Delay is the time before the request reaches the server. A client that
 	// gives up meanwhile has changed nothing there.
 	Delay time.Duration
-	// Drop breaks the connection; the server sees nothing of the request.
+	// Drop breaks the connection before the server sees the request.
 	Drop bool
-	// Status answers in place of the server, which sees nothing of the request,
+	// Status responds instead of the server, which does not see the request,
 	// with this status and with Header and Body.
 	Status int
 	Header http.Header
 	Body   string
 
-	// Duplicate sends the request a second time once it was answered. The client
-	// gets the first answer.
+	// Duplicate sends the request a second time after the response. The client
+	// gets the first response.
 	Duplicate bool
-	// Rewrite makes the answer's body. send sends the server a request body, as
-	// often as it is called, and returns its answer; status and header of the
-	// last answer are those that the client gets. Without any, they are 200 and
-	// a JSON content type. It must be safe for concurrent use.
+	// Rewrite makes the response's body. send sends a request body to the
+	// server and returns its response; it may be called repeatedly. The client
+	// gets status and header of the last response, or 200 and a JSON content
+	// type without any. Rewrite must be safe for concurrent use.
 	Rewrite func(request []byte, send func(request []byte) (status int, answer []byte)) (answer []byte)
-	// DelayAnswer is how long the answer takes on its way back. A client that
-	// gives up meanwhile has changed what it wanted to.
+	// DelayAnswer is the time before the response reaches the client. A client
+	// that gives up meanwhile has changed the data.
 	DelayAnswer time.Duration
-	// DropAnswer breaks the connection once the server has answered.
+	// DropAnswer breaks the connection after the server's response.
 	DropAnswer bool
-	// Cut breaks the connection in the middle of the answer's body. Of a body of
-	// less than two bytes nothing arrives.
+	// Cut breaks the connection in the middle of the response's body. A body of
+	// less than two bytes is lost completely.
 	Cut bool
 }
 
@@ -84,23 +82,22 @@ func (f *ProxyFault) validate() error {
 	return nil
 }
 
-// proxyRule is a fault and what it has seen. Its counts are under the proxy's
-// mu.
+// proxyRule is a fault and its counts, guarded by the proxy's mu.
 type proxyRule struct {
 	ProxyFault
 	seen  int
 	taken int
-	kinds map[string]uint64 // requests drawn for
+	kinds map[string]uint64 // number of draws by kind of request
 }
 
-// matches reports whether the fault is about such requests.
+// matches reports whether the fault selects the request.
 func (f *ProxyFault) matches(r *http.Request, body []byte) bool {
 	_, op := target(r.Header.Get("X-Amz-Target"))
 	return (f.Method == "" || f.Method == r.Method) && (f.Path == "" || f.Path == r.URL.Path) && (f.Op == "" || f.Op == op) &&
 		(f.Match == nil || f.Match(r, body))
 }
 
-// takes reports whether it is this request's turn, and counts it.
+// takes counts the request and reports whether the fault applies to it.
 func (f *proxyRule) takes(kind string) bool {
 	if f.Times > 0 && f.taken >= f.Times {
 		return false

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// spoiler sends a proxy's requests to the server, and spoils them.
+// spoiler sends a proxy's requests to the server, with faults.
 type spoiler struct{ *Proxy }
 
 func (p spoiler) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -30,7 +30,7 @@ func (p spoiler) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.spoil(f, req, body)
 }
 
-// fault returns what is to go wrong with the request, or nil.
+// fault returns the fault for the request, or nil.
 func (p spoiler) fault(req *http.Request, body []byte) *ProxyFault {
 	p.mu.Lock()
 	faults := slices.Clone(p.faults)
@@ -49,11 +49,11 @@ func (p spoiler) fault(req *http.Request, body []byte) *ProxyFault {
 	return nil
 }
 
-// forward sends the request with another body, or its own.
+// forward sends the request with the given body.
 func (p spoiler) forward(req *http.Request, body []byte) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	if req.Body != nil {
-		out.ContentLength = int64(len(body)) // what came in chunks goes in chunks all the same
+		out.ContentLength = int64(len(body)) // a chunked request stays chunked
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		out.Body, _ = out.GetBody()
 	}
@@ -61,7 +61,7 @@ func (p spoiler) forward(req *http.Request, body []byte) (*http.Response, error)
 	return p.transport.RoundTrip(out)
 }
 
-// spoil does to the request what f says, in the order of its way.
+// spoil applies f to the request, in the order of its way.
 func (p spoiler) spoil(f *ProxyFault, req *http.Request, body []byte) (*http.Response, error) {
 	if f.Delay > 0 || f.DelayAnswer > 0 {
 		p.count(&p.counts.Delayed)
@@ -98,7 +98,7 @@ func (p spoiler) spoil(f *ProxyFault, req *http.Request, body []byte) (*http.Res
 	return resp, nil
 }
 
-// ask returns the server's answer, read to its end.
+// ask returns the server's response, read completely.
 func (p spoiler) ask(f *ProxyFault, req *http.Request, body []byte) (*http.Response, []byte, error) {
 	if f.Rewrite != nil {
 		return p.rewrite(f, req, body)
@@ -111,7 +111,7 @@ func (p spoiler) ask(f *ProxyFault, req *http.Request, body []byte) (*http.Respo
 	return resp, answer, err
 }
 
-// exchange is forward, with the answer read to its end.
+// exchange is forward with the response read completely.
 func (p spoiler) exchange(req *http.Request, body []byte) (*http.Response, []byte, error) {
 	resp, err := p.forward(req, body)
 	if err != nil {
@@ -168,7 +168,7 @@ func ownAnswer(req *http.Request, status int, header http.Header, body []byte) *
 	}
 }
 
-// broken is the end of a body that does not come.
+// broken is the end of an interrupted body.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errBroken }

@@ -9,10 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// Unprocessed returns a fault of BatchWriteItem: of each request a share of the
-// writes, drawn from seed, is kept from DynamoDB and comes back in
-// UnprocessedItems, as when a table has not enough throughput. At least one
-// write is done, as DynamoDB does.
+// Unprocessed returns a fault of BatchWriteItem: it withholds a share of each
+// request's writes, drawn from seed, and returns them in UnprocessedItems, like a
+// table without enough throughput. Like DynamoDB it does at least one write.
 func Unprocessed(share float64, seed uint64) ProxyFault {
 	var requests atomic.Uint64
 	return ProxyFault{Op: "BatchWriteItem", Rewrite: func(request []byte, send func([]byte) (int, []byte)) []byte {
@@ -26,15 +25,15 @@ func Unprocessed(share float64, seed uint64) ProxyFault {
 	}}
 }
 
-// writes are those of a BatchWriteItem request, by table.
+// writes is the writes of a BatchWriteItem request, by table.
 type writes map[string][]json.RawMessage
 
-// hold takes those writes out of the request that drawn says, but one.
+// hold removes the writes selected by drawn from the request, but leaves one.
 func hold(request []byte, drawn func() bool) (reduced []byte, held writes) {
 	var members map[string]json.RawMessage
 	var all writes
 	if json.Unmarshal(request, &members) != nil || json.Unmarshal(members["RequestItems"], &all) != nil {
-		return request, nil // the server says what is wrong with it
+		return request, nil // the server reports the mistake
 	}
 	pass := writes{}
 	held = writes{}
@@ -57,7 +56,7 @@ func hold(request []byte, drawn func() bool) (reduced []byte, held writes) {
 	return replaced(request, members, "RequestItems", pass), held
 }
 
-// giveBack adds writes to an answer's UnprocessedItems.
+// giveBack adds writes to a response's UnprocessedItems.
 func giveBack(answer []byte, held writes) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(answer, &members) != nil {
@@ -76,7 +75,7 @@ func giveBack(answer []byte, held writes) []byte {
 	return replaced(answer, members, "UnprocessedItems", unprocessed)
 }
 
-// replaced is the document with one member replaced.
+// replaced returns the document with one member replaced.
 func replaced(document []byte, members map[string]json.RawMessage, name string, value writes) []byte {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -10,49 +10,49 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Insert returns the record of a new item: decoded from JSON as a source would
-// decode it, and sharing no memory with any other.
+// Insert returns the record of a new item. It is decoded from JSON like a
+// source's, and shares no memory with other records.
 //
-// table is a table's name or the ARN of its stream. An image is what
-// [Table.Put] takes: DynamoDB JSON or plain Go values. The key attributes are
-// pk, PK or id, the first that the item has, with sk or SK beside it; see
-// [WithKeys]. By default a record was made now, to the second, its sequence
-// number is greater than that of every record made before, its stream has both
-// images, and no shard is named, as under Lambda.
+// table is a table's name or the ARN of its stream. An image has any form that
+// [Table.Put] accepts: DynamoDB JSON or plain Go values. The key attributes are
+// pk, PK or id, the first that the item has, with sk or SK if present; see
+// [WithKeys]. By default the record was made now, to the second. Its sequence
+// number is greater than that of every earlier record. Its stream has both images.
+// It has no shard, as under Lambda.
 //
-// Like all functions that make records it panics when what it is given is no
-// record that a stream could hold.
+// Like all functions that make records, Insert panics if a stream could not hold
+// the record.
 func Insert(table string, new any, opts ...RecordOption) sluice.Record {
 	return build("Insert", sluice.Insert, table, nil, new, opts)
 }
 
-// Modify returns the record of an item that was changed; see [Insert].
+// Modify returns the record of a changed item; see [Insert].
 func Modify(table string, old, new any, opts ...RecordOption) sluice.Record {
 	return build("Modify", sluice.Modify, table, old, new, opts)
 }
 
-// Remove returns the record of an item that was deleted; see [Insert].
+// Remove returns the record of a deleted item; see [Insert].
 func Remove(table string, old any, opts ...RecordOption) sluice.Record {
 	return build("Remove", sluice.Remove, table, old, nil, opts)
 }
 
-// Expire returns the record of an item that DynamoDB deleted because its time
-// to live ran out; see [Insert].
+// Expire returns the record of an item that DynamoDB deleted because its time to
+// live expired; see [Insert].
 func Expire(table string, old any, opts ...RecordOption) sluice.Record {
 	byTTL := func(s *recordSpec) { s.ttl = true }
 	return build("Expire", sluice.Remove, table, old, nil, append([]RecordOption{byTTL}, opts...))
 }
 
-// Snapshot returns the record that a backfill makes of an item: its Origin is
-// Backfilled and it has no sequence number; see [Insert].
+// Snapshot returns the record of a backfilled item, with Origin Backfilled and
+// without a sequence number; see [Insert].
 func Snapshot(table string, it any, opts ...RecordOption) sluice.Record {
 	return build("Snapshot", sluice.Snapshot, table, nil, it, append([]RecordOption{WithOrigin(sluice.Backfilled)}, opts...))
 }
 
-// RecordOption changes one thing of a record that is made.
+// RecordOption changes one property of a record.
 type RecordOption func(*recordSpec)
 
-// recordSpec is a record in the making.
+// recordSpec describes a record to make.
 type recordSpec struct {
 	event    sluice.EventName
 	keys     []string
@@ -74,21 +74,21 @@ func WithSequence(n sluice.Sequence) RecordOption {
 	return func(s *recordSpec) { s.sequence = n }
 }
 
-// WithShard names the shard, as the poller does.
+// WithShard sets the shard, which the poller also does.
 func WithShard(id string) RecordOption { return func(s *recordSpec) { s.shard = id } }
 
-// WithTime sets when the change was made; the zero time leaves it out.
+// WithTime sets the time of the change; the zero time omits it.
 func WithTime(t time.Time) RecordOption { return func(s *recordSpec) { s.created = t } }
 
-// WithOrigin says how the record comes to be handled, such as redriven.
+// WithOrigin sets the origin, such as redriven.
 func WithOrigin(o sluice.Origin) RecordOption { return func(s *recordSpec) { s.origin = o } }
 
-// WithView sets the view type of the stream. Images that it lacks are left out
-// of the record.
+// WithView sets the view type of the stream. The record lacks images that the view
+// lacks.
 func WithView(v sluice.View) RecordOption { return func(s *recordSpec) { s.view = v } }
 
-// Item returns the item that v describes, in any form that [Table.Put] takes,
-// as a stream holds it. It shares no memory with v, and panics when v is none.
+// Item converts v, in any form that [Table.Put] accepts, to an item as in a
+// stream. It shares no memory with v, and panics if v is not an item.
 func Item(v any) sluice.Item {
 	it, err := stored(v)
 	if err != nil {
@@ -97,8 +97,8 @@ func Item(v any) sluice.Item {
 	return it
 }
 
-// Event returns what Lambda calls a function with for these records, which this
-// package made or a source decoded.
+// Event returns a Lambda event with these records, which this package made or a
+// source decoded.
 func Event(recs ...sluice.Record) []byte {
 	out := []byte(`{"Records":[`)
 	for i := range recs {
@@ -114,12 +114,12 @@ func Event(recs ...sluice.Record) []byte {
 	return append(out, "]}"...)
 }
 
-// records counts those that were made.
+// records counts the records made.
 var records atomic.Uint64
 
-// nthSequence returns sequence numbers of 27 digits and, after the tenth, of
-// 28, so that comparing them as strings is seen to be wrong. AWS gives such
-// numbers to streams of some months.
+// nthSequence returns sequence numbers of 27 digits and, after the tenth, of 28:
+// comparing them as strings fails. AWS gives such numbers to streams that are some
+// months old.
 func nthSequence(n uint64) sluice.Sequence {
 	high := 9_999_999
 	if n >= 10 {
@@ -191,7 +191,7 @@ func (s *recordSpec) make(table string, old, new any, nth uint64) (rec sluice.Re
 	return rec, rec.Err()
 }
 
-// keysOf returns the key attributes, which both images hold alike.
+// keysOf returns the key attributes, which are equal in both images.
 func (s *recordSpec) keysOf(old, new sluice.Item) (sluice.Item, error) {
 	is := new
 	if !new.Exists() {
@@ -234,7 +234,7 @@ func (s *recordSpec) keysOf(old, new sluice.Item) (sluice.Item, error) {
 	return mustParse(append(b, '}')), nil
 }
 
-// json writes the record as a Lambda event holds it.
+// json encodes the record as in a Lambda event.
 func (s *recordSpec) json(keys, old, new sluice.Item, arn, region string, nth uint64) []byte {
 	b := fmt.Appendf(nil, `{"eventID":"%032x","eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":%q,`, nth, s.event, region)
 	if s.ttl {

@@ -8,31 +8,30 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Result is what became of the records of a Run.
+// Result is the outcome of a Run.
 type Result struct {
-	// Outcomes are in the order of the records and, of one record, of its
-	// routes. A record that never started has none.
+	// Outcomes are ordered by record, and then by route. A record that never
+	// started has none.
 	Outcomes []Outcome
-	// Settled is how many records, counted from the first, are durable.
+	// Settled is the number of durable records, counted from the first.
 	Settled int
-	// Err says why not all are settled: a failure under [flow.Stop], or the end
-	// of the context.
+	// Err is the reason why not all records are settled: a failure under
+	// [flow.Stop], or the end of the context.
 	Err error
 }
 
-// Outcome is how one route ended with one record.
+// Outcome is the result of one route for one record.
 type Outcome struct {
-	Record *sluice.Record // as it was given to Run
+	Record *sluice.Record // the record given to Run
 	Index  int            // of the record, from 0
-	Route  string         // empty when the record took none, or could not be decoded or matched
+	Route  string         // empty if the record has no route, or could not be decoded or matched
 
-	// Result is Done, Skipped, Parked or Unrouted; Stopped for what ended a run
-	// with the policy Stop; Retried for what was about to be called again when
-	// the run ended.
+	// Result is Done, Skipped, Parked or Unrouted. Stopped ended a run with the
+	// policy Stop. Retried was about to be retried when the run ended.
 	Result flow.Result
 	Calls  int     // of the route's handler
-	Errs   []error // of the calls that failed, in order
-	Err    error   // why it ended so: the skip, or the last failure; nil when it is done
+	Errs   []error // of failed calls, in order
+	Err    error   // reason for Result: the skip, or the last failure; nil when it is done
 
 	told   bool
 	exited error // the handler ended its goroutine
@@ -49,12 +48,12 @@ func (r *Result) Of(i int) []Outcome {
 	return of
 }
 
-// String returns the result in a line for each outcome, such as
+// String returns one line per outcome, such as
 //
 //	0 INSERT {"pk":"a"} order#INSERT: done
 //	1 MODIFY {"pk":"a"} order#MODIFY: parked after 8 calls: no total
 //
-// and a last one when not all records are settled.
+// and a last line if not all records are settled.
 func (r *Result) String() string {
 	var b strings.Builder
 	for _, o := range r.Outcomes {
@@ -88,13 +87,13 @@ func (o Outcome) String() string {
 	return b.String()
 }
 
-// firstLine leaves out stacks.
+// firstLine omits stacks.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
 }
 
-// result is what the tracks came to.
+// result returns the result of the tracks.
 func (r *runner) result(settled int, err error) *Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,11 +101,11 @@ func (r *runner) result(settled int, err error) *Result {
 	for i, t := range r.order {
 		for _, o := range t.outcomes {
 			if o.Calls == 0 && !o.told {
-				continue // matched, and never begun
+				continue // matched, but never begun
 			}
 			out := *o
 			out.Index = i
-			if !o.told { // it was called and has not ended
+			if !o.told { // called, but not ended
 				out.Result = flow.Retried
 			}
 			out.Errs = append([]error(nil), o.Errs...)

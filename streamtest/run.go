@@ -13,21 +13,20 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Run hands records to the handlers of m, which is a router, through a real
-// flow, and tells what became of each. It needs no source and no waiting.
+// Run runs records through the handlers of m, usually a router, in a real flow,
+// and returns the outcome of each. It needs no source and no waiting.
 //
-// The records run one after another in the order given, and a failure is
-// retried before the next record begins, so that what handlers do has the same
-// order in every run. Where the daemon would wait, Run does not: backoff, the
-// delay of [sluice.RetryAfter] and a route's Rate are left out. Where the daemon
-// asks whether a route works for other records, Run only counts: a record that
-// fails as many times as its route has Attempts (8 by default) is parked, as
-// poison is. A permanent failure is parked at once, and so is any failure of a
-// record older than its route's MaxAge (20 hours by default). Timeouts are real.
+// Records run one after another in the given order. A failure is retried before
+// the next record begins. So handlers act in the same order in every run. Run
+// skips the waits of the daemon: backoff, the delay of [sluice.RetryAfter] and a
+// route's Rate. Instead of checking whether a route works for other records, Run
+// counts: a record that fails as many times as its route has Attempts (8 by
+// default) is parked as poison. A permanent failure is parked at once. So is any
+// failure of a record older than its route's MaxAge (20 hours by default).
+// Timeouts are real.
 //
-// Once a record is settled its memory is overwritten, so that a handler that
-// keeps an image, or a part of one, without [sluice.Record.Clone] is seen to.
-// recs themselves stay as they are.
+// Run overwrites the memory of a settled record. That exposes a handler that keeps
+// part of an image without [sluice.Record.Clone]. recs themselves do not change.
 //
 // When ctx ends, so does Run.
 func Run(ctx context.Context, m sluice.Matcher, recs ...sluice.Record) *Result {
@@ -35,17 +34,17 @@ func Run(ctx context.Context, m sluice.Matcher, recs ...sluice.Record) *Result {
 }
 
 // RunWith is Run with options of the flow. With a Concurrency, items run
-// beside each other, as in production: for the race detector, and for sinks
-// whose callers share requests. With the policy [flow.Stop] nothing is retried
-// and the first failure ends the run, as under Lambda.
+// concurrently as in production: for the race detector, and for sinks whose
+// callers share requests. With the policy [flow.Stop] nothing is retried and the
+// first failure ends the run, as under Lambda.
 //
-// Without a DeadLetter parked records are only noted in the Result; one that
-// fails is tried again as in production, with real delays. Group is not used.
+// Without a DeadLetter, parked records appear only in the Result. A failing
+// DeadLetter is retried as in production, with real delays. Group is not used.
 // Without a Logger nothing is logged.
 func RunWith(ctx context.Context, o flow.Options, m sluice.Matcher, recs ...sluice.Record) *Result {
 	r := &runner{inner: m, stop: o.Policy == flow.Stop, hook: o.Hooks.Handled, tracks: map[identity][]*track{}}
 	for _, inner := range m.Routes() {
-		rt := *inner // no flow has used it, and this one is the run's own
+		rt := *inner // no flow has used it, and the copy is the run's own
 		rt.Handler = r.handler(inner, inner.Handler)
 		rt.Backoff, rt.MaxBackoff = time.Nanosecond, time.Nanosecond
 		rt.Rate, rt.Burst = 0, 0
@@ -76,12 +75,12 @@ func RunWith(ctx context.Context, o flow.Options, m sluice.Matcher, recs ...slui
 	return r.result(int(settled), err)
 }
 
-// noted are the dead letters of a run that has none.
+// noted is the dead letters of a run without any.
 type noted struct{}
 
 func (noted) Park(context.Context, *sluice.Record, sluice.Failure) error { return nil }
 
-// runner stands between a flow and a Matcher.
+// runner is between a flow and a Matcher.
 type runner struct {
 	inner  sluice.Matcher
 	stop   bool
@@ -89,24 +88,24 @@ type runner struct {
 	hook   func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error)
 
 	mu     sync.Mutex
-	tracks map[identity][]*track // alike ones in the order in which they run
+	tracks map[identity][]*track // equal ones in the order in which they run
 	order  []*track
 }
 
-// identity tells records apart whose flow copies them. Records of one identity
-// are of one item, and run one after another.
+// identity identifies a record that the flow may copy. Records with one identity
+// have the same item, and run one after another.
 type identity struct {
 	stream, shard, event string
 	sequence             sluice.Sequence
 	keys                 string
 }
 
-// track is what is known of one record.
+// track is the state of one record.
 type track struct {
-	rec      *sluice.Record   // as the caller gave it
-	memory   []*sluice.Record // the copies that handlers were given
+	rec      *sluice.Record   // from the caller
+	memory   []*sluice.Record // copies given to handlers
 	outcomes []*Outcome
-	open     int // routes that have not ended
+	open     int // unfinished routes
 	settled  bool
 }
 
@@ -120,7 +119,7 @@ func identify(rec *sluice.Record) identity {
 	return identity{rec.StreamARN, rec.ShardID, rec.EventID, rec.Sequence, string(rec.Keys.Raw())}
 }
 
-// find returns the track of a record that is not settled.
+// find returns the track of an unsettled record.
 func (r *runner) find(rec *sluice.Record) *track {
 	for _, t := range r.tracks[identify(rec)] {
 		if t.settled {
@@ -173,7 +172,7 @@ func (r *runner) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 
 const defaultAttempts = 8 // the flow's own
 
-// handler is h, a part of what route does, without the waits.
+// handler is h, as part of route, without the waits.
 func (r *runner) handler(route *sluice.Route, h sluice.Handler) sluice.Handler {
 	attempts := route.Attempts
 	if attempts <= 0 {
@@ -190,11 +189,11 @@ func (r *runner) handler(route *sluice.Route, h sluice.Handler) sluice.Handler {
 				return
 			}
 			p := &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
-			if p.Value == nil { // t.FailNow, for example: once is enough
+			if p.Value == nil { // such as t.FailNow: once is enough
 				r.mu.Lock()
 				defer r.mu.Unlock()
 				o.Errs, o.exited = append(o.Errs, p), p
-				return // and the goroutine goes on to its end
+				return // the goroutine continues to its end
 			}
 			err = r.failed(o, p, attempts, route)
 		}()
@@ -218,7 +217,7 @@ func (r *runner) begin(rec *sluice.Record, route *sluice.Route) *Outcome {
 	return o
 }
 
-// failed notes a failure and returns what the flow is to know of it.
+// failed notes a failure and returns the error for the flow.
 func (r *runner) failed(o *Outcome, err error, attempts int, route *sluice.Route) error {
 	r.mu.Lock()
 	o.Errs = append(o.Errs, err)
@@ -243,8 +242,8 @@ func (r *runner) failed(o *Outcome, err error, attempts int, route *sluice.Route
 	return err
 }
 
-// atOnce is an error that asks for no delay. Whoever else looks into it sees
-// all of it.
+// atOnce is an error without a request for a delay. errors.Is and errors.As still
+// see all of it.
 type atOnce struct{ err error }
 
 func (e atOnce) Error() string        { return e.err.Error() }
@@ -256,7 +255,7 @@ func (e atOnce) As(target any) bool {
 	return errors.As(e.err, target)
 }
 
-// handled is the flow's hook.
+// handled is the flow's Handled hook.
 func (r *runner) handled(rec *sluice.Record, route *sluice.Route, how flow.Result, took time.Duration, err error) {
 	if r.hook != nil {
 		r.hook(rec, route, how, took, err)

@@ -19,17 +19,17 @@ const (
 )
 
 // Service is an in-process fake of the DynamoDB Streams API: ListStreams,
-// DescribeStream, GetShardIterator and GetRecords, and DynamoDB's
-// DescribeTable. Its tables are written to by the methods of [Table].
+// DescribeStream, GetShardIterator and GetRecords, and DynamoDB's DescribeTable.
+// The methods of [Table] write its tables.
 //
-// Its clock is the time of the process, virtual in a bubble of
-// testing/synctest, and what [Service.Advance] adds to it. A Service that is
-// used in a bubble must be made in it.
+// Its clock is the time of the process plus [Service.Advance]. In a bubble of
+// testing/synctest that time is virtual. Make a Service in the bubble that uses
+// it.
 //
-// All methods are safe for concurrent use. What DynamoDB would refuse, such as
-// an item without its key, fails the test by t.Fatal: it ends the goroutine that
-// asked for it, so let goroutines beside the test's own report their end by a
-// defer.
+// All methods are safe for concurrent use. An operation that DynamoDB would
+// refuse, such as an item without its key, fails the test by t.Fatal. That ends
+// the calling goroutine. So let other goroutines than the test's report their end
+// by a defer.
 type Service struct {
 	t testing.TB
 
@@ -37,7 +37,7 @@ type Service struct {
 	offset      time.Duration // of the clock
 	limits      Limits
 	tables      map[string]*Table
-	streams     []*stream // by creation, those of deleted tables too
+	streams     []*stream // by creation, including those of deleted tables
 	byARN       map[string]*stream
 	generations map[string]int // of streams, by table
 	calls       calls
@@ -45,7 +45,7 @@ type Service struct {
 	chaos       dice
 
 	ended   bool
-	pending map[chan struct{}]bool // closed at the end, each by one call that waits
+	pending map[chan struct{}]bool // closed at the end, each by one waiting call
 	server  *http.Server
 	url     string
 	serving sync.WaitGroup
@@ -53,8 +53,8 @@ type Service struct {
 
 // NewService returns a service without tables. It ends with the test.
 //
-// In an Example or a program there is no test, and t is nil: then mistakes
-// panic and [Service.Close] ends it.
+// Without a test, in an Example or a program, t is nil: then mistakes panic and
+// [Service.Close] ends it.
 func NewService(t testing.TB) *Service {
 	s := &Service{
 		t: t, limits: Limits{}.withDefaults(), pending: make(map[chan struct{}]bool),
@@ -66,8 +66,8 @@ func NewService(t testing.TB) *Service {
 	return s
 }
 
-// Close ends the calls that are still waiting for an answer and refuses all
-// others. It is called by the end of the test.
+// Close ends the waiting calls and refuses all others. The end of the test calls
+// it.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.ended = true
@@ -84,8 +84,8 @@ func (s *Service) Close() {
 	s.serving.Wait()
 }
 
-// Config returns what SDK clients and poller.New need to talk to the service
-// in memory: HTTP without a socket, which works in a bubble of
+// Config returns the configuration for SDK clients and poller.New. It reaches the
+// service in memory: HTTP without a socket, which works in a bubble of
 // testing/synctest and leaves no goroutine behind.
 func (s *Service) Config() aws.Config {
 	return aws.Config{
@@ -96,9 +96,9 @@ func (s *Service) Config() aws.Config {
 	}
 }
 
-// URL returns the service's endpoint on a loopback port, which is served from
-// the first call on. A program in another process can use it with any
-// credentials. Sockets have no place in a bubble of testing/synctest.
+// URL returns the service's endpoint on a loopback port, and starts serving at the
+// first call. A program in another process can use it with any credentials. Do not
+// use sockets in a bubble of testing/synctest.
 func (s *Service) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,8 @@ func (s *Service) Now() time.Time {
 func (s *Service) now() time.Time { return time.Now().Add(s.offset) }
 
 // Advance moves the service's clock on by d: iterators expire, records are
-// trimmed, and the Date of the answers follows. The caller's own clock stays.
+// trimmed, and the Date of responses follows. The caller's own clock does not
+// change.
 func (s *Service) Advance(d time.Duration) {
 	s.helper()
 	s.mu.Lock()
@@ -146,8 +147,8 @@ func (s *Service) SetLimits(l Limits) {
 	s.limits = l.withDefaults()
 }
 
-// DeleteTable deletes a table and its items; that makes no records. Its stream
-// is closed and can be read for as long as the retention.
+// DeleteTable deletes a table and its items without records. Its stream closes and
+// stays readable for the retention.
 func (s *Service) DeleteTable(name string) {
 	s.helper()
 	s.mu.Lock()
@@ -169,7 +170,7 @@ func (s *Service) helper() {
 	}
 }
 
-// fatalf fails the test: something was asked for that DynamoDB does not do.
+// fatalf fails the test: DynamoDB does not support the operation.
 func (s *Service) fatalf(format string, args ...any) {
 	msg := "streamtest: " + fmt.Sprintf(format, args...)
 	if s.t == nil {

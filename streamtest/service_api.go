@@ -22,13 +22,13 @@ const (
 	describeTable    = "DescribeTable"
 )
 
-// operations are those of the two APIs, by the prefix of their targets.
+// operations are the operations of the two APIs, by the prefix of their targets.
 var operations = map[string][]string{
 	"DynamoDBStreams_20120810": {listStreams, describeStream, getShardIterator, getRecords},
 	"DynamoDB_20120810":        {describeTable},
 }
 
-// apiError is an error that the service answers with.
+// apiError is an error response of the service.
 type apiError struct {
 	code    string
 	message string
@@ -49,7 +49,7 @@ func trimmedAccess(sh *shard) *apiError {
 	return &apiError{code: "TrimmedDataAccessException", message: "The requested data of shard " + sh.id + " has been trimmed"}
 }
 
-// request is what any of the operations may be asked with.
+// request has the parameters of every operation.
 type request struct {
 	TableName               string
 	StreamArn               string
@@ -63,19 +63,19 @@ type request struct {
 	ShardFilter             *struct{ Type, ShardId string }
 }
 
-// call is one call while it is answered.
+// call is one call in progress.
 type call struct {
 	op     string
 	in     request
-	it     iterator // of GetRecords; the zero one when it is not valid
-	stream *stream  // nil when there is none, or no longer
-	shard  *shard   // also one that was trimmed away
+	it     iterator // of GetRecords; zero when invalid
+	stream *stream  // nil if it does not exist, or no longer
+	shard  *shard   // also if trimmed
 	now    time.Time
 	note   Call
-	do     effect // what a fault or chaos makes of it
+	do     effect // of a fault or chaos
 }
 
-// answer answers a call. An error means that there is no answer.
+// answer responds to a call. An error means that there is no response.
 func (s *Service) answer(ctx context.Context, method, header string, body []byte) (*answer, error) {
 	a, note, told, err := s.compute(method, header, body)
 	if err != nil {
@@ -112,7 +112,7 @@ func (e *apiError) encode() (status int, body []byte) {
 	if e.code == "ValidationException" || e.code == "SerializationException" || e.code == "AccessDeniedException" {
 		ns = "com.amazon.coral.validate#"
 	}
-	body, _ = json.Marshal(map[string]string{"__type": ns + e.code, "message": e.message}) // strings
+	body, _ = json.Marshal(map[string]string{"__type": ns + e.code, "message": e.message}) // strings never fail
 	if e.status != 0 {
 		return e.status, body
 	}
@@ -147,8 +147,8 @@ func (s *Service) perform(c *call, method, header string, body []byte) ([]byte, 
 	return s.describeTable(c)
 }
 
-// identify finds what a call is about. What is noted of it are the service's
-// own strings: they are kept for long.
+// identify finds the subject of a call. It stores the service's own strings,
+// because they are kept for long.
 func (s *Service) identify(c *call) {
 	if c.op == getRecords {
 		if it, err := parseIterator(c.in.ShardIterator); err == nil {
@@ -190,7 +190,7 @@ func tableOf(arn string) string {
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of structs of strings and numbers
+		panic(err) // structs of strings and numbers never fail
 	}
 	return b
 }

@@ -7,25 +7,25 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Call is one call of the API, as the service saw it.
+// Call is one call of the API, seen by the service.
 type Call struct {
 	Op        string    // such as GetRecords
 	Time      time.Time // by the service's clock
 	Table     string
 	StreamARN string
-	Shard     string // of a DescribeStream call: that of its ShardFilter
+	Shard     string // of a DescribeStream call: the shard of its ShardFilter
 	// Iterator is the ShardIteratorType of a GetShardIterator call, or the type
 	// of a DescribeStream call's ShardFilter.
 	Iterator string
 	Sequence sluice.Sequence // of a GetShardIterator call
-	Error    string          // type of the error that it was answered with
-	Records  int             // that it was answered with
+	Error    string          // type of the error response
+	Records  int             // in the response
 }
 
 const keptCalls = 100_000
 
 type calls struct {
-	n    int // of all
+	n    int // total number
 	kept []Call
 	told []func(Call)
 }
@@ -39,8 +39,7 @@ func (l *calls) add(c Call) (nth int) {
 	return l.n
 }
 
-// Calls returns the calls made so far, the oldest first; of very many only the
-// newest 100,000.
+// Calls returns the calls so far, oldest first; at most the newest 100,000.
 func (s *Service) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,9 +47,9 @@ func (s *Service) Calls() []Call {
 	return slices.Clone(kept[max(0, len(kept)-keptCalls):])
 }
 
-// OnCall has f called with every call from now on, when its answer is settled
-// and before it is sent. f runs in the goroutine of that call, concurrently
-// with other calls, and may use the service and its tables.
+// OnCall makes the service call f with every later call, after its response is
+// decided and before it is sent. f runs on the goroutine of that call,
+// concurrently with other calls, and may use the service and its tables.
 func (s *Service) OnCall(f func(Call)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -79,8 +79,8 @@ func (s *Service) listStreams(c *call) ([]byte, *apiError) {
 	return encode(out), nil
 }
 
-// limit returns a call's Limit, at most and by default the limit of a page; the
-// request itself may name no more than most.
+// limit returns a call's Limit; the default and the maximum is page. A Limit above
+// most is an error.
 func (c *call) limit(page, most int) (int, *apiError) {
 	switch l := c.in.Limit; {
 	case l == nil:

@@ -20,12 +20,12 @@ const (
 
 var errEnded = errors.New("streamtest: the service has ended with its test")
 
-// answer is what a call is answered with, and how.
+// answer is the response to a call, and how to send it.
 type answer struct {
 	status int
 	body   []byte
 	at     time.Time // by the service's clock
-	nth    int       // call of the service
+	nth    int       // number of the call
 	fault  effect
 }
 
@@ -39,7 +39,7 @@ func (a *answer) header() http.Header {
 	}
 }
 
-// transport hands requests to the service in the caller's goroutine.
+// transport passes requests to the service on the caller's goroutine.
 type transport struct{ s *Service }
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -80,7 +80,7 @@ func readRequest(r io.Reader, length int64) ([]byte, error) {
 	return body, err
 }
 
-// reply is the body of an answer in memory. Like that of a connection it fails
+// reply is the body of a response in memory. Like a connection's body it fails
 // when its request's context ends.
 type reply struct {
 	ctx  context.Context //nolint:containedctx // an http.Response's body belongs to its request
@@ -105,7 +105,7 @@ func (r *reply) Read(p []byte) (int, error) {
 
 func (r *reply) Close() error { return nil }
 
-// ServeHTTP answers one call of the API.
+// ServeHTTP responds to one call of the API.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a, err := s.answer(r.Context(), r.Method, r.Header.Get("X-Amz-Target"), body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // closes the connection without an answer
+		panic(http.ErrAbortHandler) // closes the connection without a response
 	}
 	for k, v := range a.header() {
 		w.Header()[k] = v
@@ -129,13 +129,14 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// wait takes as long as the answer does. An error means that there is none.
+// wait waits as long as the response takes. An error means that there is no
+// response.
 func (s *Service) wait(ctx context.Context, a *answer) error {
 	if a.fault.delay <= 0 && !a.fault.hang {
 		return nil
 	}
-	// A channel of its own: in a bubble of testing/synctest only those that
-	// were made there let its clock go on.
+	// A new channel, because the clock of a testing/synctest bubble advances
+	// only for channels made in it.
 	done := make(chan struct{})
 	s.mu.Lock()
 	if s.ended {

@@ -11,15 +11,15 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// iterator is where in a shard a reader stands: before the record with the
-// ordinal at, counted from the shard's first one, trimmed or not.
+// iterator is a position in a shard: before the record with the ordinal at,
+// counted from the shard's first record, trimmed or not.
 type iterator struct {
 	arn, shard string
 	at         int
 	issued     time.Time
 }
 
-// String returns the iterator as callers get it: opaque behind the ARN.
+// String returns the iterator for callers: the ARN followed by opaque text.
 func (it iterator) String() string {
 	inner := fmt.Appendf(nil, "%s|%d|%d", it.shard, it.at, it.issued.UnixNano())
 	return it.arn + "|1|" + base64.StdEncoding.EncodeToString(inner)
@@ -74,7 +74,7 @@ func (s *Service) getShardIterator(c *call) ([]byte, *apiError) {
 	return encode(map[string]string{"ShardIterator": it.String()}), nil
 }
 
-// readable returns the shard that a call is about, if it can be read.
+// readable returns the shard of a call, if it can be read.
 func (s *Service) readable(c *call) (*shard, *apiError) {
 	switch {
 	case c.stream == nil:

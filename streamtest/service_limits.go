@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Limits are those of the service. A field that is zero has its default.
+// Limits of the service. A zero field has its default.
 type Limits struct {
 	// Retention is how long records stay in a stream. Default 24 h.
 	Retention time.Duration
 	// IteratorLife is how long a shard iterator can be used. Default 15 min.
 	IteratorLife time.Duration
 
-	// PageRecords and PageBytes bound what one GetRecords call answers with;
-	// bytes are counted as SizeBytes counts them. Default 1,000 and 1 MB.
+	// PageRecords and PageBytes limit a GetRecords response; bytes count like
+	// SizeBytes. Default 1,000 and 1 MB.
 	PageRecords, PageBytes int
-	// PageShards bounds what one DescribeStream call answers with. Default 100.
+	// PageShards limits a DescribeStream response. Default 100.
 	PageShards int
 
-	// ReadsPerShard is how many GetRecords calls a second one shard answers
+	// ReadsPerShard is the number of GetRecords calls per second for one shard
 	// before it throttles. Default 10: two readers of five calls each.
 	// math.Inf(1) never throttles.
 	ReadsPerShard float64
-	// DescribesPerStream is how many DescribeStream calls a second one stream
-	// answers before it throttles. Default 10. math.Inf(1) never throttles.
+	// DescribesPerStream is the number of DescribeStream calls per second for
+	// one stream before it throttles. Default 10. math.Inf(1) never throttles.
 	DescribesPerStream float64
 }
 
@@ -69,13 +69,13 @@ func (l Limits) validate() error {
 	return nil
 }
 
-// bucket holds one second's worth of calls.
+// bucket holds the calls of one second.
 type bucket struct {
-	used float64   // calls not yet paid back
+	used float64   // calls at at
 	at   time.Time // as of then
 }
 
-// take reports whether one more call is within rate calls a second.
+// take reports whether one more call is within rate calls per second.
 func (b *bucket) take(now time.Time, rate float64) bool {
 	if math.IsInf(rate, 1) {
 		return true

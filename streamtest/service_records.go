@@ -48,7 +48,7 @@ func expiredIterator(age time.Duration) *apiError {
 	return &apiError{code: "ExpiredIteratorException", message: "The shard iterator was made " + age.Round(time.Millisecond).String() + " ago and has expired"}
 }
 
-// page returns the records from an ordinal on, one at least if there is one.
+// page returns the records from an ordinal on, at least one if it exists.
 func (sh *shard) page(from, limit, bytes int) []record {
 	page := sh.records[from:]
 	size := 0
@@ -61,7 +61,7 @@ func (sh *shard) page(from, limit, bytes int) []record {
 	return page
 }
 
-// encodePage puts records together that were encoded when they were written.
+// encodePage joins records, which were encoded when they were written.
 func encodePage(page []record, next string) []byte {
 	const head, tail = `{"Records":[`, `],"NextShardIterator":"`
 	n := len(head) + len(tail) + len(next) + 2

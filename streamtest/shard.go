@@ -15,31 +15,31 @@ import (
 // range, while it is open.
 type shard struct {
 	stream     *stream
-	nth        int // of the stream, by creation
+	nth        int // number in the stream, by creation
 	id, parent string
 	created    time.Time
 	closed     time.Time // zero while it is open
 	low, high  uint64    // of the hashes of its items, both included
 	start, end sluice.Sequence
 
-	records []record // all that it ever held
-	trimmed int      // of them, the oldest
-	bare    bool     // nothing was left of it when it was closed
+	records []record // every record it ever held
+	trimmed int      // number of oldest records that are trimmed
+	bare    bool     // it was empty when it was closed
 	dropped bool     // by Trim
-	buried  bool     // trimmed away whole
+	buried  bool     // trimmed completely
 
-	hidden int // how many listings still leave it out
+	hidden int // number of listings that still omit it
 	reads  bucket
 }
 
 // ShardInfo describes a shard.
 type ShardInfo struct {
 	ID      string
-	Parent  string // also when the parent was trimmed away
+	Parent  string // even if the parent was trimmed
 	Open    bool
 	Created time.Time
 	// First and Last are the sequence numbers of its oldest record that is not
-	// trimmed and of its newest one; "" when there is none.
+	// trimmed and of its newest; "" if it has none.
 	First, Last sluice.Sequence
 }
 
@@ -72,8 +72,8 @@ func (st *stream) grow(now time.Time, parent string, low, high uint64) *shard {
 	return sh
 }
 
-// listedBefore is the order of DescribeStream: by what stands behind the time
-// in the ids, so that children come before parents as often as not.
+// listedBefore is the order of DescribeStream: by the part of the ids after the
+// time, so that children often come before their parents.
 func listedBefore(a, b string) bool {
 	return cmp.Or(strings.Compare(a[len(a)-8:], b[len(b)-8:]), strings.Compare(a, b)) < 0
 }
@@ -93,7 +93,7 @@ func (sh *shard) close(now time.Time, retention time.Duration) {
 }
 
 // Split closes a shard and gives it two children, each with half of its items,
-// as DynamoDB does with a partition that grows.
+// like DynamoDB when a partition grows.
 func (t *Table) Split(shardID string) (left, right string) {
 	t.s.helper()
 	t.s.mu.Lock()
@@ -106,7 +106,7 @@ func (t *Table) Split(shardID string) (left, right string) {
 	return children[0].id, children[1].id
 }
 
-// Roll closes a shard and gives it one child, as DynamoDB does every few hours.
+// Roll closes a shard and gives it one child, like DynamoDB every few hours.
 func (t *Table) Roll(shardID string) (child string) {
 	t.s.helper()
 	t.s.mu.Lock()
@@ -115,7 +115,7 @@ func (t *Table) Roll(shardID string) (child string) {
 	return t.replace(sh, sh.high)[0].id
 }
 
-// replace closes the shard and makes children that share its range of hashes;
+// replace closes the shard and makes children that divide its range of hashes;
 // each ends at one of the highs.
 func (t *Table) replace(sh *shard, highs ...uint64) []*shard {
 	st, low, now := sh.stream, sh.low, t.s.now()
@@ -139,8 +139,7 @@ func (t *Table) openShard(what, id string) *shard {
 	return sh
 }
 
-// Hide leaves a shard out of the next n DescribeStream answers that would have
-// listed it.
+// Hide omits a shard from the next n DescribeStream responses that would list it.
 func (t *Table) Hide(shardID string, n int) {
 	t.s.helper()
 	t.s.mu.Lock()
@@ -165,8 +164,8 @@ func (t *Table) anyShard(what, id string) *shard {
 	return sh
 }
 
-// list returns the shards that are not trimmed away, in the order of
-// DescribeStream. The slice is the caller's.
+// list returns the shards that are not trimmed, in the order of DescribeStream.
+// The slice is the caller's.
 func (st *stream) list(now time.Time, retention time.Duration) []*shard {
 	st.listed = slices.DeleteFunc(st.listed, func(sh *shard) bool {
 		sh.buried = sh.gone(now, retention)
@@ -175,8 +174,8 @@ func (st *stream) list(now time.Time, retention time.Duration) []*shard {
 	return slices.Clone(st.listed)
 }
 
-// seek returns the ordinal of the first record with a sequence number of at
-// least seq, or more than seq.
+// seek returns the ordinal of the first record whose sequence number is at least
+// seq, or greater than seq with after.
 func (sh *shard) seek(seq sluice.Sequence, after bool) (int, *apiError) {
 	last := sh.start
 	if n := len(sh.records); n > 0 {

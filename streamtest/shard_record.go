@@ -14,11 +14,10 @@ type record struct {
 	event sluice.EventName
 	keys  sluice.Item
 	size  int    // as the service counts it
-	json  []byte // nil when it was trimmed
+	json  []byte // nil once trimmed
 }
 
-// encode makes the record of the change from old to image, of which one may be
-// absent.
+// encode makes the record of the change from old to image; one may be absent.
 func (r *record) encode(st *stream, old, image sluice.Item, ttl bool) {
 	switch {
 	case !old.Exists():

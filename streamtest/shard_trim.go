@@ -15,16 +15,15 @@ func (sh *shard) expire(now time.Time, retention time.Duration) {
 	sh.trim(n)
 }
 
-// trim forgets the records before ordinal n.
+// trim deletes the records before ordinal n.
 func (sh *shard) trim(n int) {
 	for ; sh.trimmed < n; sh.trimmed++ {
 		sh.records[sh.trimmed].json = nil
 	}
 }
 
-// gone reports whether the shard is closed and nothing of it is left. One of
-// which nothing was left before it closed stays for as long as a record would:
-// its readers must learn of its end.
+// gone reports whether the shard is closed and empty. A shard that was empty
+// before it closed stays for the retention: its readers must learn of its end.
 func (sh *shard) gone(now time.Time, retention time.Duration) bool {
 	sh.expire(now, retention)
 	switch {
@@ -37,10 +36,10 @@ func (sh *shard) gone(now time.Time, retention time.Duration) bool {
 }
 
 // Trim trims the oldest n records of a shard before they are 24 hours old; a
-// negative n is all of them. A closed shard of which nothing is left is no
-// longer listed, and reading it answers ResourceNotFoundException. A poller does not
-// believe a trim of a shard whose id says that it is younger than 23 hours: let time
-// pass, or set [TableOptions.OpaqueShardIDs].
+// negative n is all of them. A closed, empty shard is no longer listed, and
+// reading it returns ResourceNotFoundException. A poller ignores a trim of a shard
+// whose id shows an age under 23 hours: let time pass, or set
+// [TableOptions.OpaqueShardIDs].
 func (t *Table) Trim(shardID string, n int) {
 	t.s.helper()
 	t.s.mu.Lock()
@@ -57,8 +56,8 @@ func (t *Table) Trim(shardID string, n int) {
 	sh.trim(sh.trimmed + n)
 }
 
-// TrimBefore trims all records of the latest stream that are older than seq, as
-// Trim does.
+// TrimBefore trims all records of the latest stream that are older than seq, like
+// Trim.
 func (t *Table) TrimBefore(seq sluice.Sequence) {
 	t.s.helper()
 	t.s.mu.Lock()

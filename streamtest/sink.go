@@ -9,9 +9,9 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Sink stands in for what handlers write to: it records the calls of its Send,
-// and fails those that it is told to. Where a handler takes a function of two
-// parameters Send itself fits; elsewhere a closure leads to it:
+// Sink replaces the target of a handler's writes: it records the calls of its
+// Send, and fails selected ones. Send fits functions of two parameters; for others
+// use a closure:
 //
 //	var queue streamtest.Sink[escalation.Message]
 //	c.Send = queue.Send
@@ -20,19 +20,19 @@ import (
 //		return failed.Send(ctx, e.ID+": "+reason)
 //	}
 //
-// The zero Sink is ready to use and succeeds. Its methods are safe for
-// concurrent use.
+// The zero Sink is ready to use and succeeds. Its methods are safe for concurrent
+// use.
 type Sink[T any] struct {
 	mu      sync.Mutex
 	calls   []SinkCall[T]
-	scripts []*sinkScript[T] // the first that has an error for a call counts
+	scripts []*sinkScript[T] // the first with an error for a call counts
 }
 
 // SinkCall is one call of Send.
 type SinkCall[T any] struct {
 	Value T
-	Err   error  // what Send returned
-	Order uint64 // greater than that of every call, of any Sink, that began before
+	Err   error  // result of Send
+	Order uint64 // greater than that of every earlier call of any Sink
 }
 
 type sinkScript[T any] struct {
@@ -41,10 +41,9 @@ type sinkScript[T any] struct {
 
 var sinkOrder atomic.Uint64
 
-// Send records v, and returns nil or the error that the Sink was told to fail
-// with; when ctx has ended, its cause. Like a real sink it has no use for v's
-// memory afterwards: slices and maps in it, and what has a Clone method, are
-// copied.
+// Send records v. It returns nil, the error that the Sink should fail with, or,
+// when ctx has ended, its cause. Like a real sink it does not keep v's memory: it
+// copies slices, maps, and values with a Clone method.
 func (s *Sink[T]) Send(ctx context.Context, v T) error {
 	call := SinkCall[T]{Value: deepCopy(v), Err: context.Cause(ctx)}
 	s.mu.Lock()
@@ -62,15 +61,15 @@ func (s *Sink[T]) Send(ctx context.Context, v T) error {
 	return call.Err
 }
 
-// Calls returns all calls in the order in which they began. The Err of one
-// that has not returned is nil.
+// Calls returns all calls in the order in which they began. The Err of a running
+// call is nil.
 func (s *Sink[T]) Calls() []SinkCall[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// Values returns what was sent by the calls that succeeded, in their order.
+// Values returns the values of the successful calls, in order.
 func (s *Sink[T]) Values() []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,9 +82,9 @@ func (s *Sink[T]) Values() []T {
 	return values
 }
 
-// Fail has f say how each call ends: n counts all calls of the Sink from 1. It
-// may block, until ctx ends for example, and must be safe for concurrent use.
-// Of several the first that returns an error counts. remove takes f away.
+// Fail lets f decide the end of each call: n counts all calls of the Sink from 1.
+// f may block, for example until ctx ends, and must be safe for concurrent use.
+// With several, the first that returns an error counts. remove removes f.
 func (s *Sink[T]) Fail(f func(ctx context.Context, n int, v T) error) (remove func()) {
 	script := &sinkScript[T]{f}
 	s.mu.Lock()
@@ -98,7 +97,7 @@ func (s *Sink[T]) Fail(f func(ctx context.Context, n int, v T) error) (remove fu
 	}
 }
 
-// FailNth has the n-th call from now on, counted from 1, fail with err.
+// FailNth makes the n-th call from now on, counted from 1, fail with err.
 func (s *Sink[T]) FailNth(n int, err error) {
 	from := s.count()
 	s.Fail(func(_ context.Context, nth int, _ T) error {
@@ -109,7 +108,7 @@ func (s *Sink[T]) FailNth(n int, err error) {
 	})
 }
 
-// FailFirst has the next n calls fail with err.
+// FailFirst makes the next n calls fail with err.
 func (s *Sink[T]) FailFirst(n int, err error) {
 	until := s.count() + n
 	s.Fail(func(_ context.Context, nth int, _ T) error {
@@ -120,7 +119,7 @@ func (s *Sink[T]) FailFirst(n int, err error) {
 	})
 }
 
-// FailIf has every call fail with err whose value match reports true for, until
+// FailIf makes calls fail with err if match reports true for their value, until
 // remove is called.
 func (s *Sink[T]) FailIf(match func(T) bool, err error) (remove func()) {
 	return s.Fail(func(_ context.Context, _ int, v T) error {
@@ -131,7 +130,7 @@ func (s *Sink[T]) FailIf(match func(T) bool, err error) (remove func()) {
 	})
 }
 
-// FailAll has every call fail with err until remove is called.
+// FailAll makes every call fail with err until remove is called.
 func (s *Sink[T]) FailAll(err error) (remove func()) {
 	return s.FailIf(func(T) bool { return true }, err)
 }
@@ -142,18 +141,18 @@ func (s *Sink[T]) count() int {
 	return len(s.calls)
 }
 
-// Handler records the records that it is called with, as a Sink does: register
-// its Handle. Values and Calls hold copies.
+// Handler records its records, like a Sink: register its Handle. Values and Calls
+// hold copies.
 type Handler struct{ Sink[*sluice.Record] }
 
 // Handle is a [sluice.Handler].
 func (h *Handler) Handle(ctx context.Context, rec *sluice.Record) error { return h.Send(ctx, rec) }
 
-// DeadLetters record what a flow parks in them, as a Sink does. They are a
+// DeadLetters records the records that a flow parks, like a Sink. It is a
 // flow.DeadLetter. Values and Calls hold copies.
 type DeadLetters struct{ Sink[Letter] }
 
-// Letter is one parked record, and why it is.
+// Letter is one parked record and its failure.
 type Letter struct {
 	Record  *sluice.Record
 	Failure sluice.Failure

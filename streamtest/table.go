@@ -16,28 +16,28 @@ var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 type Table struct {
 	s       *Service
 	name    string
-	keys    []string     // partition key, and the sort key if there is one
-	kinds   [2]item.Kind // of the keys, once there was an item
+	keys    []string     // partition key, then any sort key
+	kinds   [2]item.Kind // of the keys, known after the first item
 	created time.Time
 	deleted bool
 	opaque  bool // see TableOptions.OpaqueShardIDs
 
 	items  map[string]sluice.Item
-	stream *stream // the latest; nil when there was none
+	stream *stream // the latest; nil if none
 	log    []logged
 }
 
-// TableOptions says what a table is like.
+// TableOptions configure a table.
 type TableOptions struct {
 	PartitionKey string // default "pk"
 	SortKey      string // default none
 	// View is the stream's view type: KEYS_ONLY, NEW_IMAGE, OLD_IMAGE or
-	// NEW_AND_OLD_IMAGES, which is the default.
+	// NEW_AND_OLD_IMAGES (default).
 	View string
-	// Shards is how many shards the stream begins with. Default 1.
+	// Shards is the number of shards at the start of the stream. Default 1.
 	Shards int
-	// OpaqueShardIDs makes shards with ids that do not tell when the shard was
-	// created. AWS promises no form of an id.
+	// OpaqueShardIDs makes shard ids without the creation time. AWS does not
+	// promise any form of id.
 	OpaqueShardIDs bool
 	// NoStream leaves the stream to [Table.EnableStream].
 	NoStream bool
@@ -56,8 +56,8 @@ func (o TableOptions) withDefaults() TableOptions {
 	return o
 }
 
-// CreateTable makes an empty table. One that is made again under the name of a
-// deleted one has a stream with another ARN.
+// CreateTable makes an empty table. A recreated table has a stream with another
+// ARN.
 func (s *Service) CreateTable(name string, o TableOptions) *Table {
 	s.helper()
 	o = o.withDefaults()
@@ -102,13 +102,13 @@ func (t *Table) keySchema() []keyElement {
 // Name returns the table's name.
 func (t *Table) Name() string { return t.name }
 
-// Put writes an item whole, as PutItem does, and returns the sequence number
-// of the record of that change: "" when nothing changed, for which DynamoDB
-// makes no record, and when the table has no stream that is enabled.
+// Put writes a whole item, like PutItem, and returns the sequence number of the
+// change's record. It is "" if nothing changed, for which DynamoDB makes no
+// record, or if the table has no enabled stream.
 //
 // The item is DynamoDB JSON ({"pk":{"S":"a"},"n":{"N":"1"}}) in a string or
-// []byte, a sluice.Item, or a map[string]any of plain Go values: strings,
-// numbers, json.Number, bools, nil, []byte, []any and map[string]any.
+// []byte, a sluice.Item, or a map[string]any of plain Go values: strings, numbers,
+// json.Number, bools, nil, []byte, []any and map[string]any.
 func (t *Table) Put(item any) sluice.Sequence {
 	t.s.helper()
 	t.s.mu.Lock()
@@ -123,15 +123,15 @@ func (t *Table) Put(item any) sluice.Sequence {
 }
 
 // Delete deletes the item with the given key attributes, in a form that Put
-// takes, and returns the sequence number of the record: "" when there was no
-// such item.
+// accepts, and returns the sequence number of the record: "" if the item does not
+// exist.
 func (t *Table) Delete(key any) sluice.Sequence {
 	t.s.helper()
 	return t.remove("Delete", key, false)
 }
 
-// Expire deletes an item as DynamoDB does when its time to live is over: the
-// record names the service as the one who did it.
+// Expire deletes an item like DynamoDB at the end of its time to live: the record
+// names the service as the principal.
 func (t *Table) Expire(key any) sluice.Sequence {
 	t.s.helper()
 	return t.remove("Expire", key, true)
@@ -153,7 +153,7 @@ func (t *Table) remove(what string, v any, ttl bool) sluice.Sequence {
 	return t.record(old, sluice.Item{}, ttl)
 }
 
-// parse reads an item or the keys of one, and returns what names it.
+// parse parses an item or its keys, and returns its name in the table.
 func (t *Table) parse(what string, v any) (sluice.Item, string) {
 	t.s.helper()
 	if t.deleted {
@@ -204,7 +204,7 @@ func (t *Table) keysOf(it sluice.Item) sluice.Item {
 	return mustParse(append(b, '}'))
 }
 
-// Change is one record that a table's streams ever held.
+// Change is one record that was ever in a table's streams.
 type Change struct {
 	StreamARN string
 	ShardID   string
@@ -212,18 +212,17 @@ type Change struct {
 	Event     sluice.EventName
 	Keys      sluice.Item
 	Time      time.Time // exact, unlike the record's
-	Trimmed   bool      // it cannot be read any more
+	Trimmed   bool      // no longer readable
 }
 
-// logged is where a record was put.
+// logged is the place of a record.
 type logged struct {
 	shard *shard
 	at    int
 }
 
-// Changes returns every record of the table's streams, also of those that were
-// disabled, in the order in which they were written: what a reader that loses
-// nothing has seen.
+// Changes returns every record of the table's streams, including disabled ones, in
+// the order of writing: a reader that loses nothing has seen all of them.
 func (t *Table) Changes() []Change {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -240,8 +239,8 @@ func (t *Table) Changes() []Change {
 	return changes
 }
 
-// Shards returns the shards of the table's latest stream that are not trimmed
-// away, in the order of their creation.
+// Shards returns the shards of the table's latest stream that are not trimmed, by
+// creation.
 func (t *Table) Shards() []ShardInfo {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()

@@ -14,11 +14,10 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// maxItem is the most bytes of an item, as DynamoDB counts them.
+// maxItem is the size limit of an item, counted like DynamoDB.
 const maxItem = 400 << 10
 
-// stored returns what a caller gave as an item in the form in which the table
-// keeps it.
+// stored converts a caller's item to the form that the table keeps.
 func stored(v any) (sluice.Item, error) {
 	raw, err := dynamoJSON(v)
 	if err != nil {
@@ -37,8 +36,7 @@ func stored(v any) (sluice.Item, error) {
 	return mustParse(appendItem(nil, it)), nil
 }
 
-// dynamoJSON returns the DynamoDB JSON of an item in any of the forms that Put
-// takes.
+// dynamoJSON returns the DynamoDB JSON of an item in any form that Put accepts.
 func dynamoJSON(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case string:
@@ -112,8 +110,8 @@ func appendPlain(dst []byte, v any) ([]byte, error) {
 	return nil, fmt.Errorf("a value of type %T; want a string, number, json.Number, bool, nil, []byte, []any or map[string]any", v)
 }
 
-// check refuses what item.Parse takes and DynamoDB does not: attributes without
-// a name, sets that are empty or hold a member twice.
+// check refuses items that item.Parse accepts and DynamoDB does not: attributes
+// without a name, empty sets and duplicate members.
 func check(it sluice.Item) error {
 	for name, v := range it.All() {
 		if name == "" {
@@ -152,8 +150,8 @@ func checkValue(v item.Value) error {
 	return nil
 }
 
-// appendItem appends an item as DynamoDB keeps it: its numbers in one form,
-// nothing escaped that need not be.
+// appendItem appends an item in DynamoDB's form: canonical numbers, and no
+// needless escapes.
 func appendItem(dst []byte, it sluice.Item) []byte {
 	dst = append(dst, '{')
 	first := true
@@ -209,7 +207,7 @@ func closeList(dst []byte) []byte {
 // appendString appends a JSON string.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	plain := 0 // where what is not written yet begins
+	plain := 0 // start of the unwritten part
 	for i := range len(s) {
 		c := s[i]
 		if c >= 0x20 && c != '"' && c != '\\' {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// decimal is a number taken apart: digits · 10^exp, where digits neither begin
-// nor end with a zero and are empty for zero.
+// decimal is a parsed number: digits · 10^exp. digits has no zero at either end,
+// and is empty for zero.
 type decimal struct {
 	negative bool
 	digits   string
 	exp      int
 }
 
-// parseDecimal takes the text of an N apart that item.Parse has checked.
+// parseDecimal parses the text of an N that item.Parse has checked.
 func parseDecimal(text string) decimal {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	exp, _ := strconv.Atoi(exponent)
@@ -26,8 +26,8 @@ func parseDecimal(text string) decimal {
 	}
 }
 
-// append appends the number the way DynamoDB returns it: without an exponent, a
-// plus sign or zeros that mean nothing.
+// append appends the number in the form that DynamoDB returns: without exponent,
+// plus sign or redundant zeros.
 func (d decimal) append(dst []byte) []byte {
 	if d.digits == "" {
 		return append(dst, '0')
@@ -35,7 +35,7 @@ func (d decimal) append(dst []byte) []byte {
 	if d.negative {
 		dst = append(dst, '-')
 	}
-	point := len(d.digits) + d.exp // how many digits stand before it
+	point := len(d.digits) + d.exp // number of digits before the point
 	switch {
 	case d.exp >= 0:
 		return append(append(dst, d.digits...), strings.Repeat("0", d.exp)...)
@@ -45,9 +45,8 @@ func (d decimal) append(dst []byte) []byte {
 	return append(append(append(dst, d.digits[:point]...), '.'), d.digits[point:]...)
 }
 
-// size returns the number's bytes as DynamoDB counts them: one, one for each
-// two significant digits, counted in pairs from the point, and one for a minus
-// sign.
+// size returns the number's bytes as DynamoDB counts them: one, plus one per pair
+// of significant digits, paired from the point, plus one for a minus sign.
 func (d decimal) size() int {
 	if d.digits == "" {
 		return 1

@@ -5,8 +5,8 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// sizeOf returns the bytes of an item as DynamoDB counts them: the names and
-// values of its attributes.
+// sizeOf returns the bytes of an item as DynamoDB counts them: names and values of
+// its attributes.
 func sizeOf(it sluice.Item) int {
 	n := 0
 	for name, v := range it.All() {

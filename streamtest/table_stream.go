@@ -12,7 +12,7 @@ import (
 // stream is one generation of a table's stream.
 type stream struct {
 	table      string
-	generation int // of the table's streams, from 1
+	generation int // number among the table's streams, from 1
 	arn, label string
 	view       sluice.View
 	keySchema  []keyElement
@@ -22,10 +22,10 @@ type stream struct {
 
 	shards []*shard // by creation
 	byID   map[string]*shard
-	open   []*shard // when last written to, by their ranges of hashes, which cover every hash
-	listed []*shard // that are not trimmed away, in the order of DescribeStream
+	open   []*shard // at the last write, by their ranges of hashes, which cover every hash
+	listed []*shard // not trimmed, in the order of DescribeStream
 
-	numbers   int // given out
+	numbers   int // sequence numbers assigned
 	describes bucket
 }
 
@@ -68,9 +68,9 @@ func (st *stream) close(now time.Time, retention time.Duration) {
 	}
 }
 
-// next gives out a sequence number, larger than all before it in the stream.
-// It has the width of those that AWS writes, and grows from 27 to 28 digits after
-// a few records, so that who compares strings is found out.
+// next assigns a sequence number larger than all earlier ones of the stream. It
+// has the width of AWS's numbers and grows from 27 to 28 digits after a few
+// records, so that comparing strings fails.
 func (st *stream) next() sluice.Sequence {
 	n := st.numbers
 	st.numbers++
@@ -87,8 +87,8 @@ func (t *Table) StreamARN() string {
 	return t.stream.arn
 }
 
-// DisableStream disables the table's stream: its shards close, and it can be
-// read for as long as the retention.
+// DisableStream disables the table's stream: its shards close, and it stays
+// readable for the retention.
 func (t *Table) DisableStream() {
 	t.s.helper()
 	t.s.mu.Lock()
@@ -96,8 +96,8 @@ func (t *Table) DisableStream() {
 	t.mustStream("DisableStream").close(t.s.now(), t.s.limits.Retention)
 }
 
-// EnableStream gives the table a new stream, with one shard and an ARN of its
-// own, and returns that ARN. An empty view is NEW_AND_OLD_IMAGES.
+// EnableStream gives the table a new stream, with one shard and its own ARN, and
+// returns that ARN. An empty view is NEW_AND_OLD_IMAGES.
 func (t *Table) EnableStream(view string) (arn string) {
 	t.s.helper()
 	t.s.mu.Lock()
@@ -127,7 +127,7 @@ func (t *Table) mustStream(what string) *stream {
 	return t.stream
 }
 
-// record puts the record of a change into the shard that the item belongs to.
+// record puts the record of a change into the item's shard.
 func (t *Table) record(old, image sluice.Item, ttl bool) sluice.Sequence {
 	st := t.stream
 	if st == nil || !st.enabled() {
@@ -146,7 +146,7 @@ func (t *Table) record(old, image sluice.Item, ttl bool) sluice.Sequence {
 	return r.seq
 }
 
-// shardFor returns the open shard whose range of hashes holds h.
+// shardFor returns the open shard whose range contains h.
 func (st *stream) shardFor(h uint64) *shard {
 	return st.open[sort.Search(len(st.open), func(i int) bool { return h <= st.open[i].high })]
 }

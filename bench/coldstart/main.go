@@ -33,7 +33,8 @@ const records = 100
 
 var functions = []string{"hello", "handwritten", "sluice", "config"}
 
-// file is what the other functions do, for cmd/sluice-lambda.
+// file is the configuration for cmd/sluice-lambda, with the same work as the other
+// functions.
 const file = `source: {tables: [manhunt]}
 sinks: {queue: {sqs: {queue: "${QUEUE_URL}"}}}
 routes:
@@ -141,8 +142,8 @@ type bench struct {
 	event []byte
 }
 
-// measure starts one process and adds what it took to its first poll, or to
-// its first answer.
+// measure starts one process and adds the time to its first poll, or to its first
+// response.
 func (b *bench) measure(ctx context.Context, to samples, name string, answer bool, latency time.Duration) error {
 	b.queue.latency = latency
 	sent := b.queue.messages.Load()

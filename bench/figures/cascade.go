@@ -24,8 +24,8 @@ const (
 	limitedRows  = 10_000               // each is a request
 	cascadeCalls = 5 * time.Millisecond // of the service, each
 
-	// The service's capacity in write units a second: so much that neither side
-	// comes up to it, and so little that ours has to keep to it.
+	// The service's capacity in write units per second: more than either side
+	// reaches, and so little that ours must keep to it.
 	ampleCapacity  = 100_000
 	scarceCapacity = 10_000
 )
@@ -90,8 +90,8 @@ func (b *bench) cascade(ctx context.Context, rows int, capacity float64, way cas
 	return float64(rows) / took.Seconds(), s, nil
 }
 
-// ourCascade is what a user's program does. Only where capacity is scarce it is
-// given as a budget.
+// ourCascade is the program of a user. It gets a budget only if capacity is
+// scarce.
 func (b *bench) ourCascade(ctx context.Context, cfg aws.Config, capacity float64) error {
 	return b.storeCascade(ctx, cfg, capacity, cascade.Limit{})
 }
@@ -126,8 +126,8 @@ func (b *bench) storeCascade(ctx context.Context, cfg aws.Config, capacity float
 	return maps.Remove(ctx, &sluice.Record{EventName: sluice.Remove, Table: "maps", Keys: key, Old: key.With(item.Number("version", "1"))})
 }
 
-// loopCascade is what is usually written: pages of keys, deleted 25 at a time,
-// one request after another, and what comes back unprocessed once more.
+// loopCascade is the usual loop: pages of keys, deleted 25 at a time, one request
+// after another, and unprocessed keys once more.
 func (b *bench) loopCascade(ctx context.Context, cfg aws.Config, _ float64) error {
 	client := sdk.NewFromConfig(cfg)
 	pages := sdk.NewQueryPaginator(client, &sdk.QueryInput{

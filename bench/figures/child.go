@@ -88,7 +88,7 @@ func (c *child) stop() error {
 func (c *child) memory() (now, most float64, err error) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(c.Pid()) + "/status")
 	if err != nil {
-		return 0, 0, fmt.Errorf("resident memory is told by Linux only: %w", err)
+		return 0, 0, fmt.Errorf("resident memory is available on Linux only: %w", err)
 	}
 	if now, err = kibibytes(string(status), "VmRSS:"); err == nil {
 		most, err = kibibytes(string(status), "VmHWM:")

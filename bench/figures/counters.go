@@ -112,7 +112,7 @@ func (b *bench) counterFigures(ctx context.Context) error {
 	return nil
 }
 
-// counted is what the counters are to show.
+// counted is the expected values of the counters.
 type counted struct {
 	ids  atomic.Int64
 	sums [counters]atomic.Int64
@@ -177,7 +177,7 @@ func transactEach(ctx context.Context, db *awsdynamodb.Client, id string, counte
 	}
 }
 
-// exact fails when a counter shows anything else than what was counted.
+// exact fails when a counter differs from the real count.
 func (b *bench) exact(ctx context.Context, c *counted) error {
 	for i := range counters {
 		var out struct {

@@ -65,7 +65,7 @@ func main() {
 	}
 }
 
-// bench is what the figures share.
+// bench is shared by the figures.
 type bench struct {
 	verbose                         bool
 	starts, tables, records, rounds int

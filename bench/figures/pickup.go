@@ -26,7 +26,7 @@ const (
 )
 
 // pickupFigures writes to several tables of one shard each, every 2 s, and
-// looks when one daemon handles what was written.
+// measures when one daemon handles the records.
 func (b *bench) pickupFigures(ctx context.Context) error {
 	tables := make([]string, b.tables)
 	for i := range tables {

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/internal/benchdata"
 )
 
-// service writes to DynamoDB Local by plain HTTP, so that writing a backlog is
-// no work to speak of on this side.
+// service writes to DynamoDB Local by plain HTTP, so that writing a backlog costs
+// this side little.
 type service struct{ url string }
 
 // call makes one request and decodes the answer into out, unless that is nil.

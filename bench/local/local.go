@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package local is how the programs of bench speak to local servers: by plain
-// HTTP, so that it is no work to speak of on their side.
+// Package local lets the programs of bench talk to local servers by plain HTTP,
+// which costs them little.
 package local
 
 import (

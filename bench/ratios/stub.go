@@ -16,8 +16,8 @@ import (
 	"github.com/sluicehq/sluice/bench"
 )
 
-// A cluster's stub runs in a process of its own, so that its CPU time is
-// nobody's. It is this program, called with serveBulk.
+// A cluster's stub runs in its own process, so that its CPU time does not count.
+// It is this program, called with serveBulk.
 const serveBulk = "serve-bulk"
 
 // serve answers bulk requests until its standard input ends, which it does with

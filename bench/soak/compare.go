@@ -43,7 +43,7 @@ func (w *world) receive(ctx context.Context) error {
 	return nil
 }
 
-// compare holds the effects against what was written.
+// compare compares the effects with the writes.
 func (w *world) compare(ctx context.Context) (wrong []error, err error) {
 	var all []thing
 	var sent []string

@@ -1,24 +1,23 @@
 //go:build unix
 
 // Command soak runs a daemon under load for a while, on servers of its own, and
-// compares what came of it with what was written. The daemon is sluice run, with a
-// file of three routes: a message, a document and numbers for each change. It prints a line for each
-// figure, and fails when something is wrong:
+// compares the effects with the writes. The daemon is sluice run, with a file of
+// three routes: a message, a document and numbers for each change. It prints a
+// line for each figure. It fails in these cases:
 //
-//   - an item's document is missing, is there although the item is not, or has
-//     another version; a change has no message; a number on a parent is not
-//     exactly that of its items;
-//   - the lag did not return to 0 after the last write;
-//   - resident memory grew from the second to the last fifth of the time
-//     (medians), or the goroutines from a rest at the first fifth to the end, by
-//     more than they differ anyway;
-//   - a record was parked, or the daemon did not end in order.
+//   - An item's document is missing, exists without the item, or has another version.
+//     A change has no message. A number of a parent is not exactly that of its items.
+//   - The lag did not return to 0 after the last write.
+//   - Resident memory grew from the second to the last fifth of the time (medians), or
+//     goroutines grew from a rest at the first fifth to the end, by more than their
+//     usual variation.
+//   - A record was parked, or the daemon did not end in order.
 //
 // The figures:
 //
 //	soak writes <n>                changes of items, each of them a record
 //	soak writes_per_s <n>
-//	soak rate_lowered <n>          times that the writer made way because the lag grew
+//	soak rate_lowered <n>          times that the writer slowed down because the lag grew
 //	soak lag_most_records <n>      written, and not yet handled by every route
 //	soak lag_gone_s <s>            from the last write until every record was handled
 //	soak rss_second_mb <MB>        resident memory, median of the second fifth
@@ -32,9 +31,9 @@
 //	soak counters <n>              parents, each with two numbers
 //	soak wrong <n>                 how many checks failed
 //
-// The writer goes as fast as the servers take its writes and the daemon follows:
-// it makes way when more than -lag records wait. -records, spread over the time,
-// bounds it; the default is beyond what DynamoDB Local takes in ten minutes.
+// The writer goes as fast as the servers take its writes and the daemon follows.
+// It slows down when more than -lag records wait. -records, spread over the time,
+// limits it; the default is more than DynamoDB Local takes in ten minutes.
 package main
 
 import (

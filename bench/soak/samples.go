@@ -91,8 +91,8 @@ func memory(samples []sample, whole time.Duration, n int) (float64, error) {
 	return found[len(found)/2], nil
 }
 
-// grew reports whether what a leak would raise has grown by more than equal
-// loads differ: a garbage collector lets memory swing, and idle connections come
+// grew reports whether a leak is likely: the value has grown by more than equal
+// loads differ. A garbage collector lets memory swing, and idle connections come
 // and go.
 func grew(before, after, plus float64) bool { return after > before*1.25+plus }
 
@@ -135,9 +135,9 @@ type pace struct {
 	lowered    int
 }
 
-// next adapts to the lag and to what was written in the last second: the rate
-// rises by a tenth as long as the daemon follows and the writer comes that far,
-// and makes way at once when the daemon does not.
+// next adapts the rate to the lag and to the writes of the last second. The rate
+// rises by a tenth while the daemon follows and the writer reaches it. It falls at
+// once when the daemon does not follow.
 func (p *pace) next(lag, bound int, written float64) float64 {
 	switch {
 	case lag > bound:

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
-// world is the servers and what was written to them.
+// world is the servers and the writes to them.
 type world struct {
 	o        options
 	dynamoDB string
@@ -74,8 +74,8 @@ func (w *world) dynamo(ctx context.Context, action string, request []byte, out a
 	return local.Call(ctx, w.dynamoDB, action, request, out)
 }
 
-// soak writes for the time that was asked for, waits until every record was
-// handled, and compares. What is wrong is not an error: all of it is told.
+// soak writes for the given time, waits until every record is handled, and
+// compares. It returns failed checks in wrong, not as an error.
 func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -258,5 +258,5 @@ func (w *world) settle(ctx context.Context, d *daemon) (wrong []error, err error
 	if !gone {
 		wrong = append(wrong, fmt.Errorf("the lag did not return to 0 within %v", w.o.patience))
 	}
-	return wrong, nil // messages that are missing are told by compare
+	return wrong, nil // compare reports missing messages
 }

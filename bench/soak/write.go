@@ -17,8 +17,8 @@ const (
 	perCall = 25 // items in a BatchWriteItem call
 )
 
-// share is the items of one writer, which nobody else writes: what is in the
-// table is what it last wrote.
+// share is the items of one writer, which nobody else writes: the table has what
+// it wrote last.
 type share struct {
 	items    []thing
 	next     int
@@ -27,7 +27,7 @@ type share struct {
 	messages []string // one for each change
 }
 
-// thing is an item, and what is left of one that was deleted.
+// thing is an item, or the rest of a deleted one.
 type thing struct {
 	id     string
 	exists bool
@@ -78,8 +78,8 @@ func (t thing) request(event string) string {
 		t.id, t.rev, t.amount, t.parent)
 }
 
-// write writes until writing is over; a call that has begun is ended by ctx
-// alone, so that what is in the table is known.
+// write writes until writing is over. Only ctx ends a running call, so the content
+// of the table is known.
 func (w *world) write(ctx, writing context.Context, s *share, limit *rate.Limiter) error {
 	for {
 		if err := limit.WaitN(writing, perCall); err != nil {

@@ -39,7 +39,7 @@ const (
 	defaultConfig = "sluice.yaml"
 )
 
-// path is the configuration file, and whether somebody has named it.
+// path returns the configuration file, and whether the user named it.
 func (c *cli) path() (path string, named bool) {
 	if c.file != "" {
 		return c.file, true
@@ -50,7 +50,7 @@ func (c *cli) path() (path string, named bool) {
 	return defaultConfig, false
 }
 
-// noFileError says that there is no configuration file.
+// noFileError says that no configuration file exists.
 type noFileError struct {
 	path  string
 	named bool
@@ -78,7 +78,7 @@ func (c *cli) load() (*config.Config, error) {
 	return config.Load(path, c.lookup)
 }
 
-// loadMaybe is load for commands that do without a file: nil when there is none
+// loadMaybe is load for commands that work without a file: nil if there is none
 // and nobody has named one.
 func (c *cli) loadMaybe() (*config.Config, error) {
 	cfg, err := c.load()
@@ -89,8 +89,8 @@ func (c *cli) loadMaybe() (*config.Config, error) {
 	return cfg, err
 }
 
-// aws returns the configurations of services: the environment's, with what the
-// file says (which may be nil), and before that SLUICE_ENDPOINT_<SERVICE>.
+// aws returns the configurations of services: the environment's, with the settings
+// of the file (which may be nil), overridden by SLUICE_ENDPOINT_<SERVICE>.
 func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, error) {
 	services, err := c.awsMaybe(ctx, cfg)
 	if err == nil && services("").Region == "" {
@@ -100,7 +100,7 @@ func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string)
 	return services, err
 }
 
-// awsMaybe is aws for who calls nobody, and needs no Region.
+// awsMaybe is aws for a command without AWS calls: it needs no Region.
 func (c *cli) awsMaybe(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, error) {
 	options := []func(*awsconfig.LoadOptions) error{quiet}
 	endpoints := map[string]string{}
@@ -130,7 +130,7 @@ func (c *cli) awsMaybe(ctx context.Context, cfg *config.Config) (func(service st
 	}, nil
 }
 
-// quiet leaves out what the SDK logs beside the errors that it returns.
+// quiet drops the SDK's log, because it also returns the errors.
 func quiet(o *awsconfig.LoadOptions) error {
 	o.Logger = logging.Nop{}
 	return nil
@@ -138,8 +138,8 @@ func quiet(o *awsconfig.LoadOptions) error {
 
 func endpointVar(service string) string { return "SLUICE_ENDPOINT_" + strings.ToUpper(service) }
 
-// endpointName is what has set the endpoint of a service; "" when neither the
-// file has nor a variable of Sluice's.
+// endpointName returns the name of the setting that set the endpoint of a service;
+// "" if neither the file nor a variable of Sluice sets it.
 func (c *cli) endpointName(service string, cfg *config.Config) string {
 	switch {
 	case c.env(endpointVar(service)) != "":
@@ -150,7 +150,7 @@ func (c *cli) endpointName(service string, cfg *config.Config) string {
 	return ""
 }
 
-// regionName is what has set the Region of the services.
+// regionName returns the name of the setting that set the Region.
 func (c *cli) regionName(cfg *config.Config) string {
 	if cfg != nil && cfg.AWS.Region != "" {
 		return "aws.region of the configuration"
@@ -184,13 +184,13 @@ func (c *cli) loadApp(ctx context.Context) (*config.Config, *config.App, error) 
 	return cfg, app, err
 }
 
-// logger tells what goes wrong beside what a command prints.
+// logger logs failures beside a command's output.
 func (c *cli) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// route finds a route by its name; with "" the only one that has what the
-// command needs, which is called kind.
+// route finds a route by its name. With "" it returns the only route that has what
+// the command needs; kind names that.
 func route(app *config.App, name, kind string, has func(config.BuiltRoute) bool) (config.BuiltRoute, error) {
 	var names, all []string
 	var found []config.BuiltRoute

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/audit"
 )
 
-// report prints what an audit finds.
+// report prints the results of an audit.
 type report struct {
 	w     io.Writer
 	json  bool
@@ -67,8 +67,8 @@ func (r *report) drift(d audit.Drift) {
 	r.print(plain(d.String()), line)
 }
 
-// result prints what was compared, up to err if there is one: then nothing can be
-// said of the rest, and what was found is never clean.
+// result prints the comparison, up to err if set. After an error the rest is
+// unknown, and the result is never clean.
 func (r *report) result(a audit.Result, err error) {
 	r.more()
 	text := fmt.Sprintf("%s, %s expected, %d in the index: %d missing, %d stale, %d different, %s, %d ahead",
@@ -118,8 +118,8 @@ func (r *report) more() {
 	}
 }
 
-// braked adds to an error of an audit that changes nothing what was compared, and
-// which flag goes on.
+// braked adds the result of the comparison, and the flag to continue, to the error
+// of an audit that changes nothing.
 func (r *report) braked(err error) error {
 	hint := ""
 	if errors.As(err, new(*audit.ApartError)) {
@@ -150,7 +150,7 @@ type hinted struct {
 func (e *hinted) Error() string { return e.error.Error() + e.hint }
 func (e *hinted) Unwrap() error { return e.error }
 
-// place says in words what is compared.
+// place describes the compared places.
 func (s *source) place() string {
 	at := "Region " + s.cfg.Region
 	if s.cfg.BaseEndpoint != nil {

@@ -39,8 +39,8 @@ func (r *routeFlag) backfill(cmd *cobra.Command, o *daemon.Options, types []stri
 	return cfg, p.backfillName(cfg), nil
 }
 
-// backfillName changes with where the documents go and with which items are
-// read, and not with what is in them: --again writes those anew.
+// backfillName depends on the place of the documents and the selection of items,
+// not on the content of documents: --again writes new content.
 func (p *projected) backfillName(only *config.Config) string {
 	r := only.Routes[0]
 	var urls []string

@@ -128,7 +128,7 @@ func (c *cli) planCascade(ctx context.Context, cascade *cascade.Cascade, parent 
 	return printLine(c.stdout, map[string]int{"rows": rows})
 }
 
-// deleted is what a cascade did, by the children's table.
+// deleted is the result of a cascade, by the children's table.
 type deleted struct {
 	rows, sent map[string]int
 	stopped    bool // the parent is there

@@ -46,10 +46,10 @@ type plainError struct{ error }
 func (e plainError) Error() string { return plainLines(e.error.Error()) }
 func (e plainError) Unwrap() error { return e.error }
 
-// clean is text as a terminal may have it, whoever has formatted it. What else than
-// letters, lines and tabs stands in it, such as the name of an item, could move the cursor, change what
-// was printed before, or turn the order of what is read: it is shown as \u001b, as
-// JSON has it. rest is what may go on with the next write.
+// clean makes text safe for a terminal, whatever its source. Other characters than
+// letters, newlines and tabs, such as in an item's name, could move the cursor,
+// change earlier output, or reverse the reading order. clean shows them as \u001b,
+// like JSON. rest is an incomplete end, which the next write may complete.
 func clean(text string) (cleaned, rest string) {
 	harmless := true
 	for i := range len(text) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
-const completionEnd = time.Second // that somebody at a shell waits
+const completionEnd = time.Second // longest wait of a user at a shell
 
 const completionHelp = `Print a script with which your shell completes commands, flags and their values: the
 routes, tables and queues of the configuration, the ids of dead letters, and the
@@ -112,7 +112,7 @@ func (c *cli) completeApplications(cmd *cobra.Command, _ []string, _ string) ([]
 	}), cobra.ShellCompDirectiveNoFileComp
 }
 
-// inState finds names in a state file, unless somebody holds it.
+// inState finds names in a state file, unless a process holds it.
 func (c *cli) inState(ctx context.Context, flag string, find func(context.Context, *boltstate.Store, *config.Config) []string) []string {
 	return soon(ctx, func(ctx context.Context) []string {
 		cfg, err := c.loadMaybe()
@@ -128,7 +128,7 @@ func (c *cli) inState(ctx context.Context, flag string, find func(context.Contex
 	})
 }
 
-// soon is what is found within a second.
+// soon returns what find returns within a second.
 func soon[T any](ctx context.Context, find func(context.Context) []T) []T {
 	ctx, cancel := context.WithTimeout(ctx, completionEnd)
 	defer cancel()

@@ -32,7 +32,7 @@ func newCounting(out io.Writer, what string) *counting {
 	return c
 }
 
-// count counts what is taken of items.
+// count counts the items that the caller takes.
 func (c *counting) count(items iter.Seq2[sluice.Item, error]) iter.Seq2[sluice.Item, error] {
 	return func(yield func(sluice.Item, error) bool) {
 		for it, err := range items {

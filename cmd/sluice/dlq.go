@@ -113,7 +113,8 @@ func dlqListCommand(c *cli) *cobra.Command {
 				if count {
 					return c.printCounts(cmd.Context(), l, asJSON)
 				}
-				// Whole, as a list that goes on prints it, it may be of a letter that is gone.
+				// A whole id, as a continued list prints it, may be of a
+				// deleted letter.
 				if !strings.Contains(after, "-") && after != "" {
 					o, err := l.api.show(cmd.Context(), after, false)
 					if err != nil {

@@ -14,7 +14,7 @@ import (
 // advice says what to do for an error. docs/dead-letters.md has all of it as a
 // table.
 type advice struct {
-	shows string // what is seen of the error, in Markdown
+	shows string // visible part of the error, in Markdown
 	in    *regexp.Regexp
 	kind  string // of the letters that it is for; "" is all
 	do    string // in Markdown; ID and ROUTE are those of the letter

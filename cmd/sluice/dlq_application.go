@@ -27,9 +27,9 @@ func applicationsWithLetters(ctx context.Context, store *boltstate.Store) (have 
 	return have, nil
 }
 
-// warnOfApplication says which applications of a state file have dead letters,
-// when the chosen one has none. A program has given itself its name, and who has
-// no file that says it would be told that nothing is parked.
+// warnOfApplication lists the applications of a state file with dead letters, if
+// the chosen one has none. A program chooses its own application name, so a user
+// without a configuration file would only read that nothing is parked.
 func (p *letterPlace) warnOfApplication(ctx context.Context, store *boltstate.Store, app, where string) error {
 	have, err := applicationsWithLetters(ctx, store)
 	hint := ""

@@ -134,15 +134,15 @@ func (c *letterClient) show(ctx context.Context, id string, payload bool) (o let
 	return o, err
 }
 
-// there returns the whole ids of letters that are named by a part of them, before
-// any is changed: once one is gone, its name could be that of another. It leaves out
-// those that are not there, or that are named as others are, and says which.
+// there returns the whole ids of letters given by a part of their ids, before any
+// changes: once a letter is deleted, the part could match another. It omits
+// missing and ambiguous ids, and reports them in gone.
 func (c *letterClient) there(ctx context.Context, ids []string) (there []string, gone error) {
 	for _, id := range ids {
 		switch o, err := c.show(ctx, id, false); {
 		case errors.Is(err, deadletter.ErrNotFound), errors.Is(err, errAmbiguous):
 			gone = errors.Join(gone, err)
-		case err != nil: // one that cannot be read is there
+		case err != nil: // an unreadable letter exists
 			there = append(there, id)
 		case !slices.Contains(there, o.ID):
 			there = append(there, o.ID)

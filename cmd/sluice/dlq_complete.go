@@ -21,10 +21,10 @@ const (
 	mostProposed = 50      // of which it shows so many
 )
 
-// complete proposes ids to a shell, to a command that takes so many: those of the
-// running daemon, or of a state file that no daemon holds. A file of one's own and
-// a queue are not opened for this: others would find them taken. Whatever fails,
-// and whatever takes longer than a second, proposes nothing.
+// complete proposes letter ids to a shell, for a command that takes ids of them.
+// They come from the running daemon, or from a state file that no daemon holds. It
+// does not open a separate letter file or a queue, because that would lock them.
+// After a failure or a second it proposes nothing.
 func (p *letterPlace) complete(ids int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= ids || p.file != "" || p.queue != "" {

@@ -16,9 +16,9 @@ import (
 // holder is a daemon that runs: its state file, and where it listens.
 type holder struct{ state, url string }
 
-// elsewhere are the daemons of this user that run and hold other state files than
-// the one at path, which nobody has named: somebody may mean one of them. Where an
-// application is named, they are of it.
+// elsewhere returns this user's running daemons with other state files than path,
+// when the user did not name path: the user may mean one of them. If an
+// application is named, only its daemons count.
 func (p *letterPlace) elsewhere(path string, cfg *config.Config) (all []holder) {
 	if p.state != "" || p.c.env(stateEnv) != "" {
 		return nil
@@ -33,7 +33,7 @@ func (p *letterPlace) elsewhere(path string, cfg *config.Config) (all []holder) 
 	return all
 }
 
-// named reports whether somebody has named an application.
+// named reports whether the user named an application.
 func (p *letterPlace) named(cfg *config.Config) bool {
 	return p.application != "" || p.c.env(applicationEnv) != "" || cfg != nil && cfg.Name != ""
 }
@@ -53,8 +53,8 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// stateAt is the state file of the running daemon that listens at a URL, or "" where
-// none was noted.
+// stateAt returns the state file of the running daemon that listens at a URL, or
+// "" if unknown.
 func (p *letterPlace) stateAt(at string, cfg *config.Config) string {
 	for _, d := range daemons.Noted(p.c.env) {
 		if url, err := p.holderURL(d.State, cfg); err == nil && url == strings.TrimSuffix(at, "/") && isHeld(d.State) {
@@ -64,9 +64,9 @@ func (p *letterPlace) stateAt(at string, cfg *config.Config) string {
 	return ""
 }
 
-// askElsewhere is for the only daemon that may be meant in place of a state file
-// that no daemon holds; has says which dead letters that file has, "" when there is
-// no file. Where something is changed, somebody has to say which is meant.
+// askElsewhere is for the only daemon that the user may mean, instead of a state
+// file that no daemon holds. has describes that file's dead letters; "" if there
+// is no file. For a change the user must say which is meant.
 func (p *letterPlace) askElsewhere(path, has string, all []holder, cfg *config.Config) (*lettersOpen, error) {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs

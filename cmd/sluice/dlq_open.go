@@ -76,7 +76,7 @@ func (p *letterPlace) flags() string {
 	return text
 }
 
-// lettersOpen are the dead letters of one place, behind what a daemon answers.
+// lettersOpen is the dead letters of one place, behind a daemon's responses.
 type lettersOpen struct {
 	api    *letterClient
 	where  string // for people
@@ -194,8 +194,8 @@ A running daemon is asked by --daemon %s, or at the address that it logs; one th
 A function's queue is --queue NAME, a program's own file --file FILE`, path, file, defaultDaemon)
 }
 
-// askNamed is for the daemon that somebody has named. It has to be of the
-// application that is named besides, if one is.
+// askNamed is for the daemon that the user named. It must have the named
+// application, if any.
 func (p *letterPlace) askNamed(daemon string, cfg *config.Config) (*lettersOpen, error) {
 	if !strings.Contains(daemon, "://") { // as it is logged, and as --listen has it
 		daemon = "http://" + daemon
@@ -247,7 +247,7 @@ func (c *cli) statePath(flag string, cfg *config.Config) string {
 	return "sluice.db"
 }
 
-// openState opens a state file that is there; it makes none.
+// openState opens an existing state file.
 func openState(path string) (*boltstate.Store, error) { return openStateWithin(path, time.Second) }
 
 // openStateWithin waits so long for the file's lock.
@@ -340,7 +340,7 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 		path, _ := p.c.path()
 		m, fetch = ofTables{app.Router, app, path}, daemon.Fetch(services("dynamodb"))
 	}
-	h := daemon.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // who asks is told
+	h := daemon.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // the caller reports
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}
 	return &lettersOpen{api: client, where: where, close: end}, nil
 }

@@ -26,24 +26,25 @@ func (m ofTables) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Rout
 	if rec.EventName == sluice.Delivery {
 		what, key, known = "queue", "source.queues", m.app.Queues
 	}
-	// Of an ARN its table, of a URL its queue. What names none takes all, as a
-	// function does, which is not asked what it reads.
+	// Compare the table of an ARN, or the queue of a URL. Without tables or
+	// queues accept all, like a function, which does not configure what it
+	// reads.
 	if rec.Table != "" && len(known) > 0 && !slices.ContainsFunc(known, func(name string) bool { return path.Base(tableName(name)) == rec.Table }) {
 		return dst, sluice.Permanent(fmt.Errorf("%s %s is none of %s (%s): name the configuration that the dead letter is of by --config, or write the %s under %s", what, rec.Table, m.file, strings.Join(known, ", "), what, key))
 	}
 	return m.Matcher.Match(dst, rec)
 }
 
-// warnOfRoute says that the configuration, where there is one, has no route of
-// the name. Dead letters may be of one that it had, so that it is no mistake; a
-// program's own file has routes that are not of the configuration.
+// warnOfRoute warns if there is a configuration without a route of that name. That
+// is not an error: dead letters may be of a former route, and a program has routes
+// outside of the configuration.
 func (p *letterPlace) warnOfRoute(ctx context.Context, name string) {
 	if name == "" || p.file != "" {
 		return
 	}
 	cfg, err := p.c.loadMaybe()
 	if err != nil || cfg == nil {
-		return // told where it matters
+		return // reported where it matters
 	}
 	app, err := p.c.buildToCheck(ctx, cfg)
 	if err != nil {

@@ -103,7 +103,7 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	return x.all(ctx, in)
 }
 
-// explanations are what a file's routes became, and their conditions, by name.
+// explanations returns a file's built routes and their conditions, by name.
 func explanations(cfg *config.Config, app *config.App) (built map[string]config.BuiltRoute, when map[string]func(*sluice.Record) (bool, error), err error) {
 	built, when = make(map[string]config.BuiltRoute), make(map[string]func(*sluice.Record) (bool, error))
 	for _, r := range app.Routes {
@@ -128,7 +128,7 @@ type explainer struct {
 	filters map[string]config.Route
 	when    map[string]func(*sluice.Record) (bool, error)
 	built   map[string]config.BuiltRoute
-	n, bad  int // records; those that could not be explained
+	n, bad  int // records; records that could not be explained
 }
 
 func (x *explainer) all(ctx context.Context, in io.Reader) error {
@@ -144,7 +144,7 @@ func (x *explainer) all(ctx context.Context, in io.Reader) error {
 	return x.result()
 }
 
-// named gives a record that does not name its table the one that it must be of.
+// named sets the table of a record that does not name it, if only one is possible.
 func (x *explainer) named(rec *sluice.Record) {
 	switch {
 	case rec.Table != "":
@@ -162,7 +162,7 @@ func (x *explainer) result() error {
 	return nil
 }
 
-// explanation is what is said of one record.
+// explanation is the output for one record.
 type explanation struct {
 	Event    sluice.EventName `json:"event,omitempty"`
 	EventID  string           `json:"eventID,omitempty"`
@@ -180,7 +180,7 @@ type explainedRoute struct {
 	Takes   bool            `json:"takes"`
 	Why     string          `json:"why,omitempty"` // it does not
 	Effects []config.Effect `json:"effects,omitempty"`
-	Error   string          `json:"error,omitempty"` // of finding out what it would do
+	Error   string          `json:"error,omitempty"` // of the explanation
 }
 
 func (x *explainer) record(ctx context.Context, rec *sluice.Record) error {
@@ -323,7 +323,7 @@ func (c *cli) itemRecord(ctx context.Context, cfg *config.Config, o explainOptio
 	}
 	rec := recordOf(event, services("dynamodb").Region, o.table, key, it)
 	if event != sluice.Snapshot {
-		rec.Origin = sluice.Replayed // what it follows is not known, so that nothing counts as unchanged
+		rec.Origin = sluice.Replayed // its predecessor is unknown, so no record counts as unchanged
 	}
 	return rec, nil
 }

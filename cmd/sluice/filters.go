@@ -12,14 +12,15 @@ import (
 	"github.com/sluicehq/sluice/internal/config"
 )
 
-// Limits of an event source mapping: how many filters, of which one that passes
-// is enough, and how long each may be.
+// Limits of an event source mapping: the number of filters, one of which must
+// pass, and the length of each.
 const (
 	maxFilters = 5
 	maxPattern = 4096
 )
 
-// filterCriteria is what an event source mapping takes. No filter lets all pass.
+// filterCriteria is the filters of an event source mapping. Without a filter all
+// records pass.
 type filterCriteria struct {
 	Filters []filterPattern `json:"Filters"`
 }
@@ -31,10 +32,9 @@ type filterPattern struct {
 // errNoStream says that a mapping of the table's stream would have nothing to do.
 var errNoStream = fmt.Errorf("no route takes a record of the stream: routes for SNAPSHOT and MESSAGE come by other ways")
 
-// lambdaFilters are filters that drop nothing which a route of the file takes:
-// they know events, types and deletions by time to live, and let everything else
-// pass. When the limits are too narrow for what the routes say, they let more
-// pass.
+// lambdaFilters returns filters that drop no record of a route. They know events,
+// types and deletions by time to live, and pass everything else. If the limits are
+// too narrow for the routes, they pass more.
 func lambdaFilters(cfg *config.Config, table string, view sluice.View, viewKnown bool) (filterCriteria, error) {
 	w, err := wanted(cfg.Routes)
 	if err != nil {
@@ -150,7 +150,7 @@ type group struct {
 	types  []string // sorted
 }
 
-// groups are exactly what the routes take, as far as filters can tell.
+// groups returns exactly the records of the routes, as far as filters can.
 func (w wants) groups() (list []group) {
 	if w.any != 0 {
 		list = append(list, group{events: w.any})
@@ -312,9 +312,9 @@ func pattern(events eventSet, ttl bool, where map[string]any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// keyValues are the values of a key that may hold one of the types, by a pattern
-// as package router has them: what stands before the first wildcard decides,
-// else what stands behind the last one.
+// keyValues returns the values of a key that may have one of the types, by a
+// pattern of package router. The text before the first wildcard decides, else the
+// text after the last.
 func keyValues(pattern string, types []string) []any {
 	var values []any
 	for _, typ := range types {

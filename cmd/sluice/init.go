@@ -100,7 +100,7 @@ func absent(path string, force bool) error {
 	return nil // what else is wrong the write tells
 }
 
-// write makes the file; without force it never takes the place of one that came
+// write creates the file. Without force it never replaces a file that appeared
 // meanwhile.
 func write(path string, text []byte, force bool) error {
 	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
@@ -138,8 +138,8 @@ func (c *cli) cluster() string {
 	return url
 }
 
-// ask asks for the options that differ from one application to the next. An
-// empty answer is the default, and one that cannot be is asked for again.
+// ask asks for the options that differ between applications. An empty answer is
+// the default. It repeats the question after an invalid answer.
 func ask(in io.Reader, out io.Writer, cluster string, o *config.InitOptions) error {
 	lines := bufio.NewScanner(in)
 	question := func(text, def string) (string, error) {

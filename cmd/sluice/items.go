@@ -47,7 +47,7 @@ func parseKey(text string) (sluice.Item, error) {
 }
 
 // readItem reads an item, consistently, and returns its key in the order of the
-// table's schema; the absent Item when there is none.
+// table's schema; a missing item is the absent Item.
 func readItem(ctx context.Context, cfg aws.Config, table string, key sluice.Item) (it, ordered sluice.Item, err error) {
 	d, err := describeTable(ctx, cfg, table)
 	if err != nil {
@@ -65,7 +65,7 @@ func readItem(ctx context.Context, cfg aws.Config, table string, key sluice.Item
 	return it, ordered, err
 }
 
-// itemEvent reads what an item is to be the record of.
+// itemEvent parses the event name for an item's record.
 func itemEvent(name string) (sluice.EventName, error) {
 	event := sluice.EventName(strings.ToUpper(name))
 	if !slices.Contains([]sluice.EventName{sluice.Insert, sluice.Modify, sluice.Remove, sluice.Snapshot}, event) {

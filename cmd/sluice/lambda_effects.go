@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// effects are what a function's metrics tell of one invocation.
+// effects is one invocation's metrics.
 type effects struct {
 	Records  int            `json:"records"`
 	Settled  int            `json:"settled"`
@@ -91,7 +91,7 @@ type metricLine struct {
 	CommitItems, CommitFailures   amount
 }
 
-// addLine adds what a line of the function's output tells, if it is one of metrics.
+// addLine adds the metrics of a line of the function's output, if it has any.
 func (e *effects) addLine(line []byte) bool {
 	var m metricLine
 	if !bytes.HasPrefix(line, []byte(`{"_aws":`)) || json.Unmarshal(line, &m) != nil {
@@ -145,7 +145,7 @@ func (l *functionLog) Write(p []byte) (int, error) {
 	}
 }
 
-// end takes what stands behind the last line end.
+// end handles the text after the last newline.
 func (l *functionLog) end() {
 	if len(l.rest) > 0 {
 		l.line(l.rest)

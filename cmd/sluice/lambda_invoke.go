@@ -83,7 +83,7 @@ func lambdaFunctionCommand(c *cli) *cobra.Command {
 	}
 }
 
-// invoked is what came of an invocation.
+// invoked is the result of an invocation.
 type invoked struct {
 	Answer  json.RawMessage `json:"answer,omitempty"`
 	Again   []string        `json:"again"`           // identifiers of records: the first of a stream that comes again, all of a queue
@@ -200,7 +200,7 @@ func invokeOnce(ctx context.Context, command runtimeapi.Command, event []byte, t
 		BatchItemFailures []struct{ ItemIdentifier string }
 	}
 	if err := json.Unmarshal(answer.Payload, &partial); err != nil {
-		return result, fmt.Errorf("the answer %s is none that Lambda reads, and it would send the whole batch again: %w", answer.Payload, err)
+		return result, fmt.Errorf("Lambda cannot read the answer %s and would send the whole batch again: %w", answer.Payload, err)
 	}
 	for _, failure := range partial.BatchItemFailures {
 		result.Again = append(result.Again, failure.ItemIdentifier)

@@ -67,8 +67,8 @@ func (c *cli) functionCommand(ctx context.Context, o invokeOptions, region strin
 	return command, nil
 }
 
-// functionEnv leaves out of an environment what Lambda says, and what would keep
-// the function from writing metrics.
+// functionEnv removes from an environment the variables of Lambda, and those that
+// would stop the function from writing metrics.
 func functionEnv(all []string) (env []string) {
 	for _, one := range all {
 		name, _, _ := strings.Cut(one, "=")

@@ -36,7 +36,7 @@ func main() {
 // Exit codes that daemon.Exit does not know.
 const (
 	exitFailed = 1 // as daemon.Exit has it
-	exitFound  = 3 // the command has done what it is there for, and found something
+	exitFound  = 3 // the command completed and found something
 )
 
 // findings is an error that ends the process with exitFound.
@@ -44,7 +44,7 @@ type findings struct{ what string }
 
 func (f *findings) Error() string { return f.what }
 
-// errMistakes ends the process with exitFailed; what is wrong was printed.
+// errMistakes ends the process with exitFailed; the mistakes were printed.
 var errMistakes = errors.New("mistakes were found")
 
 func (c *cli) execute(ctx context.Context, args []string) int {
@@ -111,7 +111,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
-		case "completion": // else a shell that there is none for has its help, and 0
+		case "completion": // else an unknown shell prints help and exits with 0
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.Long = completionHelp
@@ -172,7 +172,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return &daemon.UsageError{Err: err}
 }
 
-// knownFlag says which flag was meant by one that there is not.
+// knownFlag suggests the closest match for an unknown flag.
 func knownFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {

@@ -58,7 +58,7 @@ type line struct {
 	Segments      int     `json:"segments"`
 	Done          int     `json:"segmentsDone"`
 	Finished      bool    `json:"finished"`
-	ETA           float64 `json:"etaSeconds,omitempty"` // absent when nobody can tell
+	ETA           float64 `json:"etaSeconds,omitempty"` // absent when unknown
 }
 
 func (s *show) progress(p snapshot.Progress) {
@@ -94,8 +94,7 @@ func describe(p snapshot.Progress, eta time.Duration) string {
 	return text
 }
 
-// eta is how long the rest takes at the pace of this process; 0 when nobody can
-// tell.
+// eta is the time for the rest at the pace of this process; 0 when unknown.
 func (s *show) eta(p snapshot.Progress, now time.Time) time.Duration {
 	done, rest, took := p.Settled-s.first, p.TableItems-p.Settled, now.Sub(s.begun)
 	if done <= 0 || rest <= 0 || took <= 0 || p.Finished {

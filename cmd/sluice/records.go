@@ -77,7 +77,7 @@ func envelope(data []byte) ([]*sluice.Record, error) {
 		return pointers(recs), err
 	}
 	page, err := sluice.DecodeEvent(data)
-	if err != nil { // the one that does not say where it comes from
+	if err != nil { // the record that does not name its source
 		if answer, other := sluice.DecodeGetRecords(data, sluice.Source{}); other == nil {
 			page, err = answer, nil
 		}
@@ -93,9 +93,9 @@ func pointers(recs []sluice.Record) []*sluice.Record {
 	return list
 }
 
-// whole is a record's text with its stream's ARN in it: what GetRecords answers
-// does not say where it comes from, so that it could not be told from a record
-// of another table when it is read again.
+// whole is a record's text with its stream's ARN. A GetRecords response does not
+// name the stream, so a later reader could not distinguish records of different
+// tables.
 func whole(rec *sluice.Record) []byte {
 	raw := bytes.TrimSpace(rec.Raw())
 	if rec.StreamARN == "" || sluice.DecodeRecord(raw).StreamARN != "" || len(raw) < 2 || raw[0] != '{' {

@@ -148,8 +148,9 @@ func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []r
 	return list, nil
 }
 
-// warn notes what sluice run does without: of routes that count what sluice
-// recount lacks, of those that project the index, and of escalations other routes.
+// warn warns of configuration that sluice run can do without: for counting routes
+// what sluice recount needs, for others what projects the index, and for
+// escalations other routes.
 func (v *validation) warn(ctx context.Context, app *config.App, ask bool) {
 	var w validation
 	for _, r := range app.Routes {

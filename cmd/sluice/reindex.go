@@ -140,7 +140,7 @@ the two differ.`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			if byFlags, err := r.route.byFlags(cmd.Flags()); err == nil && byFlags { // what is missing, all at once
+			if byFlags, err := r.route.byFlags(cmd.Flags()); err == nil && byFlags { // all missing flags at once
 				if _, _, err := r.filling(cmd, nil, folder); err != nil {
 					return err
 				}
@@ -276,8 +276,8 @@ func (l *leftOut) end() {
 	}
 }
 
-// incomplete names the flag of what an index that cannot be filled is told last:
-// to skip what does not get into it.
+// incomplete adds to an error of filling the index the flag that skips documents
+// which do not fit.
 func incomplete(err error) error {
 	if !errors.As(err, new(*reindex.IncompleteError)) {
 		return err

@@ -2,8 +2,8 @@ package main
 
 import "github.com/sluicehq/sluice/internal/config"
 
-// repairs are the commands that write again what the file's routes made of records
-// that are lost. A message that was never sent is not among them.
+// repairs returns the commands that rewrite the results of lost records. They do
+// not include messages that were never sent.
 func (c *cli) repairs(cfg *config.Config) []string {
 	file := ""
 	if path, named := c.path(); named {

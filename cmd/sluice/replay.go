@@ -203,7 +203,7 @@ func (r *replaying) options(name string) replay.Options {
 		},
 	}
 	if r.dryRun {
-		o.Tell, o.Flow.Order, o.Flow.Concurrency = r.tell, flow.ByShard, 1 // so that it is told in order
+		o.Tell, o.Flow.Order, o.Flow.Concurrency = r.tell, flow.ByShard, 1 // so that reports are in order
 	} else if !r.asJSON {
 		told := time.Now()
 		o.Progress = func(p replay.Progress) {
@@ -266,7 +266,7 @@ func (r *replaying) letter(data []byte) (l replay.Letter, ok bool, err error) {
 	return replay.Letter{Record: rec, Route: e.Route}, true, nil
 }
 
-// told is what --dry-run says of a record.
+// told is the output of --dry-run for a record.
 type told struct {
 	Table    string          `json:"table"`
 	Event    string          `json:"event"`
@@ -365,7 +365,7 @@ func (f *failedFile) write(line []byte) error {
 	}
 	_, err := f.file.Write(text)
 	if err == nil {
-		err = f.file.Sync() // what is kept here counts as done
+		err = f.file.Sync() // kept records count as done
 	}
 	if err != nil {
 		// It is tried again: half a line must not stand before it.

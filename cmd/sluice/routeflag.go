@@ -100,7 +100,7 @@ func (p *projected) version() string { return p.written().Project.Version }
 // written is the route as the file has it.
 func (p *projected) written() config.Route {
 	i := slices.IndexFunc(p.cfg.Routes, func(r config.Route) bool { return r.Name == p.built.Name })
-	return p.cfg.Routes[i] // a route has a name, which Load gives to those that have none
+	return p.cfg.Routes[i] // Load has named every route
 }
 
 // oneTable is the table of that name, or the only one of the file.
@@ -219,8 +219,8 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 	}, nil
 }
 
-// markField is where the documents of a projection have their marks; empty for
-// those that are not versioned by sequence.
+// markField is the field of a projection's marks; empty without versions by
+// sequence.
 func markField(p *config.Project) string {
 	if p.Version != "sequence" {
 		return ""

@@ -65,7 +65,8 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	routes := func(start context.Context, s daemon.Setup) (sluice.Matcher, error) {
-		// The daemon makes the checks, and goes on without a sink that is down.
+		// The daemon runs the checks, and continues without a sink that is
+		// down.
 		app, err := cfg.Build(start, config.Setup{AWS: s.AWS, Logger: s.Logger, Metrics: s.Metrics})
 		if err != nil {
 			return nil, err
@@ -79,7 +80,7 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 	return daemon.Run(ctx, daemon.App{Name: "sluice", Routes: routes}, o, c.envWith(cfg), c.stderr)
 }
 
-// routesOf makes a file's routes with what a daemon gives to them.
+// routesOf makes a file's routes with a daemon's setup.
 func routesOf(cfg *config.Config) func(context.Context, daemon.Setup) (sluice.Matcher, error) {
 	return func(ctx context.Context, s daemon.Setup) (sluice.Matcher, error) {
 		app, err := cfg.Build(ctx, config.Setup{AWS: s.AWS, Logger: s.Logger, Metrics: s.Metrics, Check: true})
@@ -138,8 +139,8 @@ func fromFile(flag func(name string) bool, o *daemon.Options, cfg *config.Config
 	}
 }
 
-// set sets what the file says, unless a flag has said it; what the file leaves
-// out keeps the default.
+// set sets a value of the file, unless a flag set it. A missing value keeps the
+// default.
 func set[T comparable](flagged bool, to *T, value T) {
 	var zero T
 	if !flagged && value != zero {

@@ -15,7 +15,7 @@ func scanFlags(o snapshot.ScanOptions) error {
 	if o.Segments < 0 || o.Segments > mostSegments {
 		errs = append(errs, usage("--segments: %d is not 1 to %d, or 0 for the default", o.Segments, mostSegments))
 	}
-	if !(o.ReadUnits >= 0) { // nor NaN
+	if !(o.ReadUnits >= 0) { // also refuses NaN
 		errs = append(errs, usage("--read-units: %v is not above 0, or 0 for the default", o.ReadUnits))
 	}
 	if !(o.Share >= 0 && o.Share <= 1) {

@@ -29,7 +29,7 @@ import (
 
 const searchHelp = `SLUICE_ENDPOINT_DYNAMODB is the URL of DynamoDB, if it is not AWS's.`
 
-// search has the flags of a cluster and of what is projected into it.
+// search has the flags for a cluster and its documents.
 type search struct {
 	env func(string) string
 
@@ -104,8 +104,8 @@ func (s *search) described() []string {
 	return []string{"opensearch", "opensearch-ca", "allow-plain-http", "opensearch-sign", "table", "id", "version-attribute", "version-sequence", "unversioned", "type", "type-attribute"}
 }
 
-// connect finds out what is projected where: by the file's route, or by flags.
-// unfenced is for what source says.
+// connect finds the projected table and index, by the file's route or by flags.
+// unfenced is passed to source.
 func (s *search) connect(cmd *cobra.Command, unfenced bool) (*source, *opensearch.Client, error) {
 	ctx := cmd.Context()
 	byFlags, err := s.route.byFlags(cmd.Flags())
@@ -293,8 +293,8 @@ func (s *source) check(ctx context.Context) error {
 	return nil
 }
 
-// list lists what is there now, without sources. An index that items name by a
-// template, and that is not there, has no documents.
+// list lists current documents, without sources. A missing index that items name
+// by a template has no documents.
 func list(client *opensearch.Client, template string) func(context.Context, string) iter.Seq2[document.Doc, error] {
 	return func(ctx context.Context, index string) iter.Seq2[document.Doc, error] {
 		return func(yield func(document.Doc, error) bool) {

@@ -50,7 +50,7 @@ func (r *reach) meet(ctx context.Context, a, b string) (bool, error) {
 	}), err
 }
 
-// names are a template, and what is behind it if it is an alias.
+// names returns a template and, if it is an alias, the indices behind it.
 func (r *reach) names(ctx context.Context, template string) ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +132,7 @@ type owner struct {
 	id        []string // fixed texts of the template
 	hashes    bool     // ids may be hashes
 	constants map[string][]byte
-	field     string // of documents, with the entity type; "": none has it
+	field     string // field of documents with the entity type; "": none
 	types     []string
 }
 
@@ -142,7 +142,7 @@ func ownerOf(r config.Route, typeAttribute string) owner {
 	o := owner{id: fixedTexts(r.Project.ID), hashes: r.Project.HashLongIDs, constants: map[string][]byte{}, field: typeAttribute, types: entityTypes(r.On)}
 	for _, f := range r.Project.Fields {
 		if f.Name == typeAttribute {
-			o.field = "" // another text is there
+			o.field = "" // the field has another text
 		}
 		value := f.Value
 		if text, ok := value.(string); ok {

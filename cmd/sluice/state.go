@@ -80,12 +80,12 @@ func (s *stateFile) complete(cmd *cobra.Command, args []string, _ string) ([]str
 	}), cobra.ShellCompDirectiveNoFileComp
 }
 
-// streamState is what is stored of one stream.
+// streamState is the stored state of one stream.
 type streamState struct {
 	Application string       `json:"application"`
 	Table       string       `json:"table"`
 	ARN         string       `json:"arn"`
-	Start       string       `json:"start,omitempty"` // TRIM_HORIZON or LATEST; empty when none is stored
+	Start       string       `json:"start,omitempty"` // TRIM_HORIZON or LATEST; empty if none is stored
 	StartAt     time.Time    `json:"startAt,omitzero"`
 	Shards      []shardState `json:"shards"`
 }
@@ -100,7 +100,7 @@ type shardState struct {
 	Created  time.Time `json:"created,omitzero"` // as its id says
 }
 
-// applicationState is what is stored of one application.
+// applicationState is the stored state of one application.
 type applicationState struct {
 	Application string             `json:"application"`
 	Streams     []streamState      `json:"streams"`
@@ -405,7 +405,7 @@ func elsewhere(ctx context.Context, store *boltstate.Store, app, name string) (s
 	return "", nil
 }
 
-// applicationsOf says which applications a file has, in place of one that it has not.
+// applicationsOf lists the applications of a file that lacks the wanted one.
 func applicationsOf(wanted string, apps []string) string {
 	if near := nearest(wanted, apps); near != "" {
 		return fmt.Sprintf("did you mean the application %q?", near)

@@ -74,14 +74,14 @@ backfills stay.`,
 	return cmd
 }
 
-// resetState is what was reset.
+// resetState is the result of a reset.
 type resetState struct {
 	Application string    `json:"application"`
 	Table       string    `json:"table"`
 	ARN         string    `json:"arn"`
 	To          string    `json:"to"`
-	StartAt     time.Time `json:"startAt,omitzero"` // of LATEST: what was written before is skipped
-	Shards      []string  `json:"shards"`           // those that are forgotten
+	StartAt     time.Time `json:"startAt,omitzero"` // of LATEST: older records are skipped
+	Shards      []string  `json:"shards"`           // deleted shards
 }
 
 func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, shard, to string, yes, asJSON bool) error {
@@ -141,8 +141,8 @@ func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, 
 	return nil
 }
 
-// descendants are a shard and those that came of it, as far as is stored; nil
-// when it is not.
+// descendants returns a shard and its stored descendants; nil if the shard is not
+// stored.
 func descendants(shards []shardState, id string) (ids []string) {
 	if !slices.ContainsFunc(shards, func(sh shardState) bool { return sh.ID == id }) {
 		return nil

@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// stopped is err, unless it is that Ctrl-C or SIGTERM has ended the command: then
-// it says so, before what that was, and what to do. That a context was canceled
-// says nothing to who has pressed the keys.
+// stopped is err, unless Ctrl-C or SIGTERM ended the command. Then it says so,
+// before when, and what to do: "context canceled" means nothing to a user.
 func stopped(ctx context.Context, err error, before string) error {
 	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err

@@ -72,8 +72,8 @@ func widthOf(stdout io.Writer) int {
 	return tableWidth
 }
 
-// widths are those of the columns: of what they hold, and where that is more than
-// there is room for, the widest are made narrower.
+// widths are the widths of the columns: those of their content. If that exceeds
+// the room, the widest are made narrower.
 func (t *table) widths(room int) []int {
 	widths := make([]int, len(t.heads))
 	for _, row := range append([][]string{t.heads}, t.rows...) {
@@ -108,8 +108,7 @@ var lineEnds = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")
 // cutText makes a text one line of so many columns.
 func cutText(text string, columns int) string { return cutColumns(singleLine(text), columns) }
 
-// cutColumns cuts a text that has more than so many columns, and says so by its
-// last letter.
+// cutColumns shortens a text to columns, and marks that with its last character.
 func cutColumns(text string, columns int) string {
 	if uniseg.StringWidth(text) <= columns {
 		return text

@@ -152,7 +152,7 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 	return t.err
 }
 
-// tellWaiting says that nothing is shown yet, once the stream is there.
+// tellWaiting reports that no record has come yet, once the stream exists.
 func (t *tail) tellWaiting(ctx context.Context, opened <-chan struct{}, name string) {
 	select {
 	case <-opened:
@@ -264,8 +264,8 @@ func (t *tail) show(ctx context.Context, rec *sluice.Record) error {
 	return nil
 }
 
-// fulfils reports whether --where lets a record pass; one for which it cannot be
-// told is named.
+// fulfils reports whether --where accepts a record. It reports a record for which
+// that is unknown.
 func (t *tail) fulfils(rec *sluice.Record) bool {
 	if t.passes == nil {
 		return true

@@ -11,7 +11,8 @@ import (
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
-// one shows the record of a sequence number, such as one that a daemon holds.
+// one shows the record with a sequence number, such as a record that a daemon
+// holds.
 func (t *tail) one(ctx context.Context, cfg aws.Config, s poller.Stream) error {
 	arn := s.ARN
 	if arn == "" {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether f is one. A device such as /dev/null is none.
+// isTerminal reports whether f is a terminal. A device such as /dev/null is not.
 func isTerminal(f any) bool {
 	file, ok := f.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(file.Fd()))
@@ -68,7 +68,7 @@ func (s *screen) write(to io.Writer, rest *string, b []byte) (int, error) {
 	if len(b) > 0 && b[0] == '\r' && b[len(b)-1] != '\n' {
 		text := string(bytes.TrimPrefix(b[bytes.LastIndexByte(b, '\r')+1:], []byte("\x1b[K")))
 		text, _ = clean(text)
-		_, err := fmt.Fprintf(s.out, "\r\x1b[K%s", fitting(text, s.width()-1)) // one that wraps could not be taken away
+		_, err := fmt.Fprintf(s.out, "\r\x1b[K%s", fitting(text, s.width()-1)) // a wrapped line could not be removed
 		s.status = text != ""
 		return len(b), err
 	}

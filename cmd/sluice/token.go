@@ -12,17 +12,17 @@ import (
 	"github.com/sluicehq/sluice/internal/config"
 )
 
-// daemonToken is what the daemon at an address is shown, and for who is refused
-// all the same what to do.
+// daemonToken is the token for the daemon at an address, and advice if the daemon
+// refuses it.
 type daemonToken struct {
 	token   string
 	refused string
 }
 
-// token finds that of a daemon: the one that somebody names, or else the one beside
-// the state file that the daemon holds. state is "" where the daemon is only known by
-// its URL: a token that nobody has named goes there only if the holder of the state
-// file listens there. Another user's program could.
+// token finds a daemon's token: the one that the user names, or the one beside the
+// state file that the daemon holds. state is "" if only the daemon's URL is known.
+// A token that the user did not name goes to the URL only if the holder of the
+// state file listens there: another user's program could.
 func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemonToken, error) {
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
@@ -63,8 +63,8 @@ func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemo
 	return daemonToken{token, fmt.Sprintf("it is not the one in %s: %s", file, other)}, nil
 }
 
-// tokenFileName is the file of a token that somebody has named, and what names it;
-// "" where nobody has. A token in the environment has no file.
+// tokenFileName returns the file of a token that the user named, and the name of
+// that setting; "" if none. A token in the environment has no file.
 func (p *letterPlace) tokenFileName(cfg *config.Config) (file, named string, err error) {
 	switch {
 	case p.tokenFile != "":
@@ -113,8 +113,8 @@ func holdsAndListens(state string, u *url.URL) bool {
 	return isHeld(state)
 }
 
-// daemonURL reads the address of a daemon. localhost is 127.0.0.1, where a daemon
-// listens that is told so: at [::1] another user's program may.
+// daemonURL parses the address of a daemon. localhost is 127.0.0.1, because a
+// daemon told localhost listens there. At [::1] another user's program may listen.
 func daemonURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {

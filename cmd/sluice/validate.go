@@ -60,7 +60,7 @@ text.`,
 	return cmd
 }
 
-// validation is what is said of a file.
+// validation is the output for a file.
 type validation struct {
 	File     string        `json:"file"`
 	Valid    bool          `json:"valid"`
@@ -70,7 +70,7 @@ type validation struct {
 	Routes   []listedRoute `json:"routes,omitempty"`
 	Mistakes []mistake     `json:"mistakes,omitempty"`
 	Warnings []mistake     `json:"warnings,omitempty"` // of what sluice run does without
-	sound    bool          // the file itself is: what is wrong is missing elsewhere
+	sound    bool          // the file itself is valid: mistakes are elsewhere
 }
 
 type listedRoute struct {
@@ -123,8 +123,8 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	return nil
 }
 
-// buildToCheck builds what nobody runs. A machine that calls nobody, such as one
-// that tests changes, needs no Region.
+// buildToCheck builds an application that will not run. A machine without AWS
+// calls, such as one that tests changes, needs no Region.
 func (c *cli) buildToCheck(ctx context.Context, cfg *config.Config) (*config.App, error) {
 	services, err := c.awsMaybe(ctx, cfg)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *cli) buildToCheck(ctx context.Context, cfg *config.Config) (*config.App
 	}})
 }
 
-// add notes what is wrong; the file is valid when that is nothing.
+// add adds a mistake. The file is valid if there is none.
 func (v *validation) add(err error) {
 	v.Valid = err == nil
 	v.tell(err)
@@ -242,11 +242,11 @@ func named(kind string, names []string) string {
 	return ", " + kind + "s " + strings.Join(names, ", ")
 }
 
-// connectAnyway is connect for a file of which a sink is missing: what else is
-// missing is told with it.
+// connectAnyway is connect for a file with a missing sink: it reports all missing
+// parts together.
 func (c *cli) connectAnyway(ctx context.Context, cfg *config.Config, app *config.App) error {
 	if _, err := c.aws(ctx, cfg); err != nil {
-		return nil // told already
+		return nil // already reported
 	}
 	return c.connect(ctx, cfg, app)
 }

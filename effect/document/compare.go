@@ -11,14 +11,13 @@ import (
 	"strings"
 )
 
-// Compare reports whether two documents are the same JSON, and if not, where they
-// part first, such as "prices[2].amount": members in alphabetical order, whatever
-// order they come in. Numbers are compared digit by digit, whatever their
-// spelling: 1, 1.0 and 10e-1 are one. What is no JSON is the same only byte by
-// byte.
+// Compare reports whether two documents are the same JSON. Otherwise path is the
+// first difference, such as "prices[2].amount", in alphabetical order of members.
+// Numbers compare by value: 1, 1.0 and 10e-1 are equal. Data that is not JSON must
+// be equal byte by byte.
 //
-// The members without are left out of both: a document's mark, which is not of
-// its item.
+// Compare ignores the members in without, such as a document's mark, which is not
+// part of its item.
 func Compare(a, b []byte, without ...string) (path string, same bool) {
 	if bytes.Equal(a, b) {
 		return "", true
@@ -40,7 +39,7 @@ func Compare(a, b []byte, without ...string) (path string, same bool) {
 
 func parseJSON(b []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber() // no digit is dropped
+	d.UseNumber() // keeps all digits
 	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
@@ -110,17 +109,16 @@ func join(step, rest string) string {
 	return step + "." + rest
 }
 
-// number is a decimal number in the only spelling that it has here:
-// 0.digits × 10^exponent, where digits neither begins nor ends with a zero. Zero
-// has no digits.
+// number is a decimal number in canonical form: 0.digits × 10^exponent, where
+// digits has no zero at either end. Zero has no digits.
 type number struct {
 	negative bool
 	digits   string
 	exponent int64
 }
 
-// decimal reads a number of JSON, whose syntax has been checked. One whose
-// exponent is beyond all use is its text; zero is zero whatever its exponent.
+// decimal parses a JSON number whose syntax was checked. A number with an absurdly
+// large exponent stays text. Zero is zero whatever its exponent.
 func decimal(text string) number {
 	var n number
 	s, negative := strings.CutPrefix(text, "-")

@@ -1,9 +1,8 @@
-// Package document is the vocabulary of writes to and reads of a search index:
-// what handlers ask for and what a sink does. Handlers take the functions they
-// need, such as
+// Package document defines reads and writes of a search index: what handlers ask
+// for and a sink does. Handlers take the functions that they need, such as
 //
 //	Write func(context.Context, document.Op) error
 //
-// and package sinks/opensearch has them all; tests put others in their place. It
-// imports no client.
+// Package sinks/opensearch implements all of them; tests substitute others.
+// Package document imports no client.
 package document

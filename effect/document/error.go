@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Error says that a document was not written, and why. Whether another try can
-// succeed is told by what wraps it: [sluice.Permanent] when none can.
+// Error says why a document was not written. [sluice.Permanent] around it means
+// that no retry can succeed.
 type Error struct {
 	Action Action
 	Ref    Ref
-	// IndexTemplate is that of the Op.
+	// IndexTemplate is Op.IndexTemplate.
 	IndexTemplate string
 	Version       int64
 	Fence         Fence
-	Status        int    // of HTTP, of the item or of the whole request; 0 when there was no answer
+	Status        int    // HTTP status of the item or of the whole request; 0 without a response
 	Type          string // such as mapper_parsing_exception; may be empty
 	Reason        string // in the service's words; may quote the document
-	Err           error  // when there was no answer, or none that could be read
+	Err           error  // without a readable response
 }
 
 // NewError returns the error of op.
@@ -30,13 +30,13 @@ func NewError(op Op, status int, typ, reason string) *Error {
 // IndexLabel names the index in metrics and logs: the template, else the name.
 func (e *Error) IndexLabel() string { return cmp.Or(e.IndexTemplate, e.Ref.Index) }
 
-// quotes are what reasons have before what they quote of a document.
+// quotes are the texts after which a reason quotes a document.
 var quotes = []string{" Preview of field's value", " The prefix of the first immense term", "unable to convert [", "unable to parse date [",
 	" field value: [", " against source: ", ` input string: "`}
 
-// Error names the index and the failure. It leaves out the document's id and what
-// Reason quotes of the document, because errors are logged and an id is made of key
-// values. Details has them.
+// Error returns the index and the failure. It omits the document's id, and what
+// Reason quotes of the document: errors are logged, and ids contain key values.
+// Details has both.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of a document in %q", e.Action, e.IndexLabel())
@@ -70,7 +70,7 @@ func (e *Error) publicReason() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Details are what a dead letter keeps beside the error's text.
+// Details returns the fields that a dead letter keeps beside the error's text.
 func (e *Error) Details() map[string]string {
 	d := map[string]string{"action": e.Action.String(), "index": e.Ref.Index, "id": e.Ref.ID}
 	if e.Ref.Routing != "" {

@@ -11,8 +11,7 @@ import (
 // IndexLabel names the index in metrics and logs: the template, else the name.
 func (o Op) IndexLabel() string { return cmp.Or(o.IndexTemplate, o.Index) }
 
-// Relabel returns err with a text that shows IndexTemplate, if there is one, in place
-// of Index.
+// Relabel returns err with IndexTemplate, if set, instead of Index in its text.
 func (o Op) Relabel(err error) error {
 	if err == nil || o.IndexTemplate == "" {
 		return err
@@ -28,7 +27,7 @@ type relabelled struct {
 func (r *relabelled) Error() string { return r.text }
 func (r *relabelled) Unwrap() error { return r.err }
 
-// relabel replaces name in text where it stands as a word.
+// relabel replaces name in text where it is a whole word.
 func relabel(text, name, label string) string {
 	if name == "" || name == label {
 		return text

@@ -5,16 +5,15 @@ import (
 	"fmt"
 )
 
-// Mark is what a document says of the change that it shows, in a field of its
-// own.
+// Mark is the field of a document that names the change it shows.
 type Mark struct {
-	// Sequence is greater, as a string, for a later change.
+	// Sequence sorts as a string; a later change has a greater one.
 	Sequence string `json:"sequence"`
-	// Deleted is when a tombstone was written, in RFC 3339; empty of a document.
+	// Deleted is the time of a tombstone, in RFC 3339; empty in a document.
 	Deleted string `json:"deleted,omitempty"`
 }
 
-// Mark returns the mark that a document has in a field; the zero Mark if it has
+// Mark returns the mark in a field of the document. It is zero if the document has
 // none or is not Found. Another value in that field is an error.
 func (d Doc) Mark(field string) (Mark, error) {
 	if !d.Found {

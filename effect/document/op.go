@@ -2,66 +2,63 @@ package document
 
 import "fmt"
 
-// Op is one write of a document. It is a value; who takes one does not change
-// its Body, and reads it until the call returns at most.
+// Op is one write of a document. It is a value. Its receiver does not change Body,
+// and reads Body only until the call returns.
 type Op struct {
 	Action Action
 	Index  string // or an alias
-	// IndexTemplate, unless "", is what Index was made from with values of an item.
-	// Metrics and error texts show it in place of Index: an item's values must stand
-	// in neither, and metrics would have a series for each.
+	// IndexTemplate, unless "", is the template of an Index made with values of
+	// an item. Metrics and error texts show it instead of Index. They must not
+	// contain an item's values, and metrics would have a series for each.
 	IndexTemplate string
 
 	ID      string // 1 to 512 bytes
-	Routing string // "" is by ID
+	Routing string // "" routes by ID
 	Fence   Fence
-	Version int64  // 0 and above; only with a Fence
-	Body    []byte // of Put: a JSON object, on one line or several
+	Version int64  // 0 or greater; only with a Fence
+	Body    []byte // of Put: a JSON object on one or more lines
 
-	// Of Exact. The Body has Sequence in its field MarkField, which is a [Mark].
+	// For Exact. Body has Sequence in its field MarkField, which is a [Mark].
 	Sequence  string
 	MarkField string
-	// ForgetDeleted says that deletions leave no tombstones: what is refused where
-	// no document is, was deleted later.
+	// ForgetDeleted says that deletions leave no tombstones. If a write is
+	// refused and no document exists, it was deleted later.
 	ForgetDeleted bool
 
-	Revision Revision // of Unchanged
+	Revision Revision // for Unchanged
 
-	// Refused, unless nil, is called before the write returns when its Fence
-	// refused it: once for each index that refused it. It must be fast and must not
-	// block.
+	// Refused, unless nil, is called before the write returns, once for each
+	// index whose Fence refused it. It must be fast and must not block.
 	Refused func(Refusal) `json:"-"`
 }
 
 // Refusal says why a Fence refused a write.
 type Refusal struct {
-	// Version is that of what is there or was deleted there; 0 when the service does
-	// not say. That of an Exact write stands in Doc.
+	// Version is the version of the document or its deletion; 0 if the service
+	// does not report it. For an Exact write see Doc.
 	Version int64
-	// Doc is the document that refused an Exact write, as it was read after the
-	// refusal.
+	// Doc is the document that refused an Exact write, read after the refusal.
 	Doc Doc
-	// Deleted says that no document refused an Exact write: the index remembers a
+	// Deleted says that no document refused an Exact write, but a remembered
 	// deletion with a greater version.
 	Deleted bool
 }
 
-// Revision names one state of a document among all its states. The zero Revision
-// is none.
+// Revision identifies one state of a document. The zero Revision is none.
 type Revision struct {
 	SeqNo       int64
-	PrimaryTerm int64 // 1 and above
+	PrimaryTerm int64 // 1 or greater
 }
 
-// Action says what an Op does.
+// Action is the kind of an Op.
 type Action uint8
 
 const (
-	Put    Action = iota + 1 // writes a document whole, in the place of the one with its ID
-	Delete                   // deletes one; that there is none is no error
+	Put    Action = iota + 1 // writes a whole document; replaces one with the same ID
+	Delete                   // deletes a document; a missing one is not an error
 )
 
-// String returns the name that the bulk API has for it.
+// String returns the name in the bulk API.
 func (a Action) String() string {
 	switch a {
 	case Put:
@@ -72,29 +69,30 @@ func (a Action) String() string {
 	return fmt.Sprintf("Action(%d)", a)
 }
 
-// Fence says which writes are refused because what is there is newer. A write
-// that is refused so has succeeded: its effect is there, or a later one.
+// Fence says which writes are refused because the index has a newer state. A
+// refused write counts as successful: its effect, or a later one, is in the index.
 type Fence uint8
 
 const (
-	// NoFence refuses none: the last writer wins.
+	// NoFence refuses no write: the last writer wins.
 	NoFence Fence = iota
-	// Newer takes what has a greater Version than what is there, or was deleted
-	// there not longer than index.gc_deletes ago.
+	// Newer accepts a write with a greater Version than the document, or than a
+	// deletion within the last index.gc_deletes.
 	Newer
-	// NewerOrEqual takes an equal Version, too: what is there is written again.
+	// NewerOrEqual also accepts an equal Version: it rewrites the document.
 	NewerOrEqual
-	// Exact takes what has a greater Sequence than what is there. Version must be
-	// such that a greater Sequence never has a smaller one, and its last 6 bits
-	// are 0, but in the least of all: it settles most cases with one request. Where it does not, the two
-	// Sequences are compared. What is there without a Sequence is older.
+	// Exact accepts a write with a greater Sequence than the document. A
+	// greater Sequence must never have a smaller Version. The last 6 bits of
+	// Version must be 0, except in the least Version. Then one request usually
+	// decides. Otherwise the two Sequences are compared. A document without a
+	// Sequence is older.
 	Exact
-	// Unchanged takes it if what is there is still at Revision.
+	// Unchanged accepts a write if the document is still at Revision.
 	Unchanged
 )
 
-// String returns the name that the bulk API has for it, as version_type, and
-// words of its own for Exact and Unchanged, for which it has none.
+// String returns the version_type of the bulk API. Exact and Unchanged have names
+// of their own, because the API has none.
 func (f Fence) String() string {
 	switch f {
 	case NoFence:
@@ -111,17 +109,17 @@ func (f Fence) String() string {
 	return fmt.Sprintf("Fence(%d)", f)
 }
 
-// Ref names a document.
+// Ref identifies a document.
 type Ref struct {
 	Index   string
 	ID      string
-	Routing string // "" is by ID
+	Routing string // "" routes by ID
 }
 
-// Ref returns the document that is written.
+// Ref returns the reference of the written document.
 func (o Op) Ref() Ref { return Ref{o.Index, o.ID, o.Routing} }
 
-// Doc is a document as it was found, or that it was not.
+// Doc is the result of reading a document, found or not.
 type Doc struct {
 	Ref
 	Found    bool

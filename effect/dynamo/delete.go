@@ -6,37 +6,36 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// GuardedDelete is the deletion of many items of one table, each of which may have
-// to stay after all.
+// GuardedDelete deletes many items of one table, and can still spare each.
 //
 // A write can wait for seconds: for a budget, after a throttle, for other
-// requests. What its caller knew when it asked for the write is old by then. Guard
-// looks again after the wait. A condition holds at the moment of the write itself.
+// requests. By then the caller's knowledge is old. Guard checks again after the
+// wait. A condition holds at the moment of the write.
 type GuardedDelete struct {
 	Table string
 	Keys  []sluice.Item
 
-	// Guard is called right before each request, a repetition too, when the
-	// request waits for nothing else. Its error holds the request back, and all
-	// requests after it: their keys have that error. It is called by several
-	// goroutines at once, and once more when the guards of other calls in the same
-	// request take long, so that it should keep a good answer for a moment.
+	// Guard runs right before each request and each retry, after all waiting.
+	// Its error stops the request and all later ones: their keys get that
+	// error. It runs concurrently. It runs once more if guards of other calls
+	// in the same request are slow, so it should cache a good answer for a
+	// moment.
 	Guard func(context.Context) error
 
-	// Done is called with the result of each key, some keys at a time, by several
-	// goroutines at once. errs is beside keys, or nil when all are deleted. An item
-	// that is not there is deleted.
+	// Done is called with the results of some keys at a time, concurrently.
+	// errs has one error per key, or is nil when all are deleted. A missing
+	// item counts as deleted.
 	Done func(keys []sluice.Item, errs []error)
 
-	// Condition is that of each item, as of an [Op]; "" is none. An item for which
-	// it does not hold has a [*ConditionError]. With a condition each item is a
-	// request of its own.
+	// Condition applies to each item, as in an [Op]; "" is none. An item that
+	// fails it gets a [*ConditionError]. With a condition each item needs its
+	// own request.
 	Condition string
 	Names     map[string]string
 	Values    map[string]any
 }
 
-// Op returns the deletion of one of the items.
+// Op returns the deletion of one item.
 func (d GuardedDelete) Op(key sluice.Item) Op {
 	return Op{Kind: DeleteOp, Table: d.Table, Key: key, Condition: d.Condition, Names: d.Names, Values: d.Values}
 }

@@ -1,9 +1,8 @@
-// Package dynamo is the vocabulary of reads and writes of tables, in Items:
-// what handlers ask for and what a sink does. Handlers take the functions they
-// need, such as
+// Package dynamo defines reads and writes of tables in Items: what handlers ask
+// for and a sink does. Handlers take the functions that they need, such as
 //
 //	Query func(context.Context, dynamo.Query) (dynamo.Page, error)
 //
-// and package sinks/dynamodb has them all; tests put others in their place. It
-// imports no AWS SDK.
+// Package sinks/dynamodb implements all of them; tests substitute others. Package
+// dynamo imports no AWS SDK.
 package dynamo

@@ -7,60 +7,60 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Op is one write, or the check of a condition in a transaction. [Put],
-// [Update], [Delete] and [Check] make them, and the methods add to them:
+// Op is one write, or the check of a condition in a transaction. [Put], [Update],
+// [Delete] and [Check] make Ops, and methods add to them:
 //
 //	dynamo.Update("searches", key, "SET #s = :failed").
 //		If("#s = :active").
 //		Name("#s", "status").
 //		Value(":failed", "failed").Value(":active", "active")
 //
-// An Op is a value: its methods return another one.
+// An Op is a value: its methods return a new one.
 type Op struct {
 	Kind      OpKind
 	Table     string
 	Key       sluice.Item // of Update, Delete and Check
-	Item      sluice.Item // of Put, whole
+	Item      sluice.Item // of Put: the whole item
 	Update    string      // update expression
 	Condition string      // condition expression; "" is none
 	Names     map[string]string
 	Values    map[string]any // see Value
 }
 
-// OpKind says what an Op does.
+// OpKind is the kind of an Op.
 type OpKind uint8
 
 const (
-	PutOp    OpKind = iota + 1 // writes an item whole
-	UpdateOp                   // changes attributes of an item, or makes one
+	PutOp    OpKind = iota + 1 // writes a whole item
+	UpdateOp                   // changes attributes of an item, or creates it
 	DeleteOp                   // deletes an item
-	CheckOp                    // nothing but its condition; in a transaction only
+	CheckOp                    // checks a condition only; in a transaction only
 )
 
-// Put writes an item in the place of the one with its key, if there is one.
+// Put writes an item, and replaces one with the same key.
 func Put(table string, it sluice.Item) Op { return Op{Kind: PutOp, Table: table, Item: it} }
 
-// Update changes the item with the key, or makes one: where there is to be one
-// already, say so with If.
+// Update changes the item with the key, or creates it. To require an existing
+// item, use If.
 func Update(table string, key sluice.Item, expression string) Op {
 	return Op{Kind: UpdateOp, Table: table, Key: key, Update: expression}
 }
 
-// Delete deletes the item with the key, if there is one.
+// Delete deletes the item with the key if it exists.
 func Delete(table string, key sluice.Item) Op { return Op{Kind: DeleteOp, Table: table, Key: key} }
 
-// Check writes nothing: its condition holds, or its transaction fails.
+// Check writes nothing. If its condition fails, so does its transaction.
 func Check(table string, key sluice.Item, condition string) Op {
 	return Op{Kind: CheckOp, Table: table, Key: key, Condition: condition}
 }
 
-// If sets the condition under which the item is written.
+// If sets the condition of the write.
 func (o Op) If(condition string) Op {
 	o.Condition = condition
 	return o
 }
 
-// Name says which attribute a #placeholder of the expressions stands for.
+// Name sets the attribute of a #placeholder in the expressions.
 func (o Op) Name(placeholder, attribute string) Op {
 	names := make(map[string]string, len(o.Names)+1)
 	for k, v := range o.Names {
@@ -71,10 +71,9 @@ func (o Op) Name(placeholder, attribute string) Op {
 	return o
 }
 
-// Value says which value a :placeholder of the expressions stands for: a string
-// (S), a whole number or a Number (N), a bool, a []byte (B), nil (NULL), a
-// Strings (SS), a sluice.Value, or a sluice.Item (M). What else stands there
-// fails the write for good.
+// Value sets the value of a :placeholder in the expressions: a string (S), an
+// integer or a Number (N), a bool, a []byte (B), nil (NULL), a Strings (SS), a
+// sluice.Value, or a sluice.Item (M). Another type fails the write permanently.
 func (o Op) Value(placeholder string, value any) Op {
 	values := make(map[string]any, len(o.Values)+1)
 	for k, v := range o.Values {
@@ -85,27 +84,27 @@ func (o Op) Value(placeholder string, value any) Op {
 	return o
 }
 
-// Number is the decimal form of a number, of up to 38 digits.
+// Number is a decimal number of up to 38 digits.
 type Number string
 
 // Strings is a string set.
 type Strings []string
 
-// ConditionError says that the conditions of writes did not hold; nothing was
-// written. It is not retried, and is no [sluice.Permanent] error: what it means
-// is the caller's to say.
+// ConditionError says that conditions of writes failed; nothing was written.
+// Sluice does not retry it. It is not a [sluice.Permanent] error: the caller
+// decides what it means.
 type ConditionError struct {
-	Failed []int         // which of a transaction's Ops, ascending; [0] of a single write
-	Items  []sluice.Item // beside Failed: the item as it was found; absent when there was none
-	Tables []string      // beside Failed
+	Failed []int         // indexes of a transaction's Ops, ascending; [0] of a single write
+	Items  []sluice.Item // for each of Failed: the item found; absent if none
+	Tables []string      // for each of Failed
 }
 
-// Error names the writes and their tables.
+// Error lists the writes and their tables.
 func (e *ConditionError) Error() string {
 	return fmt.Sprintf("conditions of writes %v to %v do not hold", e.Failed, e.Tables)
 }
 
-// IsCondition reports whether err says that a condition did not hold.
+// IsCondition reports whether err is a failed condition.
 func IsCondition(err error) bool {
 	var c *ConditionError
 	return errors.As(err, &c)

@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// FormatTime writes t as all messages do: RFC 3339 in UTC, with a fraction only
-// where there is one.
+// FormatTime formats t like all messages: RFC 3339 in UTC, with a fraction only if
+// needed.
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Body builds a JSON object whose members stand in the order of the calls,
-// without spaces, so that equal calls make equal bytes. The zero Body is an
-// empty object.
+// Body builds a JSON object with members in the order of the calls, without
+// spaces. Equal calls make equal bytes. The zero Body is an empty object.
 type Body struct{ buf []byte }
 
 // Str adds a string.
@@ -28,7 +27,7 @@ func (b *Body) Int(name string, value int64) *Body {
 	return b
 }
 
-// JSON adds a value that is JSON already, as it is.
+// JSON adds a JSON value unchanged.
 func (b *Body) JSON(name string, value []byte) *Body {
 	b.name(name)
 	b.buf = append(b.buf, value...)
@@ -38,7 +37,7 @@ func (b *Body) JSON(name string, value []byte) *Body {
 // Time adds a time as FormatTime writes it.
 func (b *Body) Time(name string, value time.Time) *Body { return b.Str(name, FormatTime(value)) }
 
-// Bytes returns the object. The Body can be added to all the same.
+// Bytes returns the object. You may add more afterwards.
 func (b *Body) Bytes() []byte {
 	if len(b.buf) == 0 {
 		return []byte("{}")
@@ -54,12 +53,12 @@ func (b *Body) name(name string) {
 	b.buf = append(appendString(append(b.buf, sep), name), ':')
 }
 
-// appendString quotes what JSON wants quoted, and U+FFFE and U+FFFF, which SQS
-// refuses in a body; it leaves all else as it is.
+// appendString escapes what JSON requires, and U+FFFE and U+FFFF, which SQS
+// refuses in a body. It leaves all other text unchanged.
 func appendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
-	for _, r := range s { // what is no UTF-8 becomes U+FFFD
+	for _, r := range s { // invalid UTF-8 becomes U+FFFD
 		switch {
 		case r == '"' || r == '\\':
 			dst = append(dst, '\\', byte(r))

@@ -11,15 +11,15 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Check is a message to oneself: look at this item again, not before then. A
-// handler sends it with [Later] and returns, so that waiting holds neither a
-// record nor a message.
+// Check is a message to yourself: look at this item again at NotBefore. A handler
+// sends it with [Later] and returns. So waiting blocks neither records nor
+// messages.
 type Check struct {
-	Kind      string      // of the message, and so of its route: "<Kind>#MESSAGE"
+	Kind      string      // kind of the message, and so of its route: "<Kind>#MESSAGE"
 	Table     string      // of the item; may be empty
-	Key       sluice.Item // of the item; comes back as it is, digit by digit
+	Key       sluice.Item // of the item; returned unchanged, digit by digit
 	NotBefore time.Time
-	DedupeKey string // tells the check from others of the item; may be empty
+	DedupeKey string // distinguishes the item's checks; may be empty
 }
 
 // Body returns the check as a message's body. Equal checks have equal bodies.
@@ -57,11 +57,12 @@ type LaterOptions struct {
 }
 
 // Later returns a function that sends checks through a standard queue. When it
-// returns nil the check is durable, and comes to its route at NotBefore or, when
-// that is over, at once. For longer than a queue can delay, the route has [Hop].
+// returns nil, the check is durable. The check arrives at its route at NotBefore,
+// or at once if that is past. For a delay beyond the queue's limit, the route
+// needs [Hop].
 //
-// A handler that is called again sends its check again: the route must bear one
-// that comes twice. The message has the attributes notBefore and dedupeKey.
+// A handler that runs again sends its check again: the route must accept
+// duplicates. The message has the attributes notBefore and dedupeKey.
 func Later(send Send, o LaterOptions) func(ctx context.Context, c Check) error {
 	if send == nil {
 		panic("message: Later without a Send")
@@ -88,7 +89,7 @@ func Later(send Send, o LaterOptions) func(ctx context.Context, c Check) error {
 	}
 }
 
-// ReadCheck returns the check that a message's record is. What is none is a
+// ReadCheck returns the check in a message's record. Another message is a
 // sluice.Permanent error.
 func ReadCheck(rec *sluice.Record) (Check, error) {
 	m, ok := rec.Message()

@@ -9,11 +9,11 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// MaxDelay is the longest delay of a message that SQS knows.
+// MaxDelay is the longest delay of an SQS message.
 const MaxDelay = 15 * time.Minute
 
-// Delay returns how long a message that is due at notBefore is to be delayed:
-// whole seconds, rounded up, from 0 to most.
+// Delay returns the delay of a message that is due at notBefore: whole seconds,
+// rounded up, from 0 to most.
 func Delay(notBefore, now time.Time, most time.Duration) time.Duration {
 	d := notBefore.Sub(now)
 	if d >= most { // also where rounding up would overflow
@@ -25,21 +25,21 @@ func Delay(notBefore, now time.Time, most time.Duration) time.Duration {
 	return min(max(d, 0), most.Truncate(time.Second))
 }
 
-// Send makes a message durable in a queue; [sinks/sqs.Queue.Send] is one.
+// Send makes a message durable in a queue, such as [sinks/sqs.Queue.Send].
 type Send func(ctx context.Context, m sluice.Message) error
 
 // HopOptions configure Hop; the zero value is ready to use.
 type HopOptions struct {
-	NotBefore string           // member of the body, or dotted path, that says when it is due, in RFC 3339 (default "notBefore")
+	NotBefore string           // member of the body, or dotted path, with the due time in RFC 3339 (default "notBefore")
 	MaxDelay  time.Duration    // of one hop, at least 1 s (default MaxDelay)
 	Now       func() time.Time // default time.Now
 }
 
-// Hop makes a Middleware for routes of messages that say when they are due. One
-// that comes too early, because no queue delays for so long, is sent once more,
-// body and attributes unchanged, with what remains as its delay, and is then
-// done with: a crash in between makes it two, never none. One that is due, or
-// says nothing, goes on to the handler.
+// Hop makes a Middleware for routes of messages with a due time. A message that
+// comes too early, because queues limit delays, is sent again with the remaining
+// delay, and then settled. Body and attributes do not change. A crash in between
+// duplicates it, but never loses it. A message that is due, or has no due time,
+// goes to the handler.
 func Hop(send Send, o HopOptions) sluice.Middleware {
 	if send == nil {
 		panic("message: Hop without a Send")

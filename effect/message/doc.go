@@ -1,4 +1,3 @@
-// Package message is what Sluice's handlers and their users send through
-// queues: bodies whose bytes depend on nothing but what they say, and messages
-// that are due later than a queue can delay them.
+// Package message helps to send messages through queues: bodies with reproducible
+// bytes, and messages with a longer delay than a queue allows.
 package message

@@ -1,13 +1,13 @@
-// Package estuve keeps the counts of a map service, and deletes what belonged
-// to a map or a user that is gone: users own maps, maps hold points, and a map
-// can hold very many.
+// Package estuve keeps the counts of a map service, and deletes the children of a
+// deleted map or user: users own maps, maps hold points, and a map can hold very
+// many.
 //
-// Three tables, users, maps and points, have streams. A point that is written
-// or deleted counts on its map and its user, a map on its user; nobody else
-// writes those counters. A map that is deleted takes its points with it, a user
-// the maps. A point that is written into a map that is gone goes, too.
+// Three tables, users, maps and points, have streams. A written or deleted point
+// counts on its map and its user, a map on its user; nobody else writes those
+// counters. A deleted map takes its points with it, and a user its maps. A point
+// that is written into a deleted map is deleted too.
 //
-// [NewRouter] is the whole of it; main runs it as a daemon, as the worker of a
+// [NewRouter] makes all routes; main runs them as a daemon, as the worker of a
 // queue, and as a Lambda function.
 package estuve
 
@@ -48,7 +48,7 @@ var (
 	pointKey = []string{"map_id", "point_id"}
 )
 
-// Store is what the routes ask of the tables; a sinks/dynamodb.Store is one.
+// Store is the access of the routes to the tables, such as sinks/dynamodb.Store.
 type Store interface {
 	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
@@ -58,13 +58,13 @@ type Store interface {
 	DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete)
 }
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Tables Tables
 	Store  Store
 
-	// Send sends the messages of large cascades; nil does without a queue, and
-	// deletes whatever there is while the record waits.
+	// Send sends the messages of large cascades. nil works without a queue: the
+	// record waits for every deletion.
 	Send      message.Send
 	Threshold int // rows that a record deletes itself; see [cascade.Config]
 
@@ -102,7 +102,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 	return r, nil
 }
 
-// Names of what is counted, which must never change.
+// Names of the counters. They must never change.
 const (
 	pointsName = "estuve.points"
 	mapsName   = "estuve.maps"
@@ -131,7 +131,7 @@ func newRollups(d Deps) (points, maps *rollup.Rollup, err error) {
 	return points, maps, err
 }
 
-// Cascades are what goes with a user and with a map.
+// Cascades delete the children of a user and of a map.
 type Cascades struct{ Users, Maps *cascade.Cascade }
 
 // NewCascades returns the cascades alone, such as for a dry run.

@@ -73,10 +73,10 @@ func (r Reads) Maps(ctx context.Context, userID string) ([]Map, error) {
 	return maps, nil
 }
 
-// Points returns a page of up to limit points of a map, in the order of their
-// ids (0 is as many as the service puts into a page), and where the next page
-// begins: after is "" for the first page, and next is "" when there is no other.
-// Points that come and go meanwhile neither repeat nor hide others.
+// Points returns a page of up to limit points of a map, ordered by id (0 is the
+// service's page size), and where the next page begins. after is "" for the first
+// page, and next is "" after the last. Points that are added or deleted meanwhile
+// do not repeat or hide others.
 func (r Reads) Points(ctx context.Context, mapID string, limit int, after string) (points []Point, next string, err error) {
 	q := dynamo.Query{Table: r.Tables.Points, Partition: item.String("map_id", mapID)}
 	if limit > 0 {

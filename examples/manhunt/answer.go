@@ -18,14 +18,14 @@ type Response struct {
 	At   time.Time // when; zero is not known: the stream's time of the write counts
 }
 
-// Answer notes that the contact answers an attempt of the search's round now; the
-// first answer stays. false is one that came second, or to an attempt that does not
-// exist.
+// Answer records that the contact answers an attempt of the search's current
+// round. The first answer stays. It returns false for a later answer, or for an
+// attempt that does not exist.
 func (t *Table) Answer(ctx context.Context, searchID string, step int64, text string) (first bool, err error) {
 	return t.Respond(ctx, searchID, step, Response{Text: text, At: time.Now().Truncate(time.Second)})
 }
 
-// Respond is Answer for whoever was told of the response: by a carrier, or by
+// Respond is Answer for others who learn the response: from a carrier, or from
 // somebody else than the contact.
 func (t *Table) Respond(ctx context.Context, searchID string, step int64, r Response) (first bool, err error) {
 	s, err := t.get(ctx, searchID, "search", "search")

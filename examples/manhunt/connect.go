@@ -99,8 +99,8 @@ func (c Connection) Deps() (d Deps, err error) {
 	return d, err
 }
 
-// Open returns the table of that name, for programs beside the routes: one that
-// opens and cancels searches, or one that notes answers.
+// Open returns the table of that name, for programs beside the routes: a program
+// that opens and cancels searches, or one that records answers.
 func Open(cfg aws.Config, table string) (*Table, error) {
 	store, err := dynamodb.New(cfg, dynamodb.Options{})
 	if err != nil {

@@ -77,8 +77,8 @@ func admit(e escalation.Escalation, partition []sluice.Item) string {
 	return contactNotFound
 }
 
-// AttemptID is the sort key of a search's attempt. It is made of what is the
-// attempt's DedupeKey: rounds stand in it from 1 on.
+// AttemptID is the sort key of a search's attempt. It is made like the attempt's
+// DedupeKey, which contains the round from 1 on.
 func AttemptID(searchID string, round, step int64) string {
 	id := searchID + "#" + strconv.FormatInt(step, 10)
 	if round > 0 {

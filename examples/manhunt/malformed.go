@@ -15,9 +15,9 @@ import (
 // malformedMethods is the attribute of a search that has the reasons by the methods' ids.
 const malformedMethods = "malformedMethods"
 
-// noteMalformed notes on a search which methods it passes over because they are
-// malformed. It is a route beside those that go through the methods, so that a search
-// goes on whatever becomes of the note.
+// noteMalformed records on a search which methods it skips because they are
+// malformed. It is a separate route, so that a failure to record does not stop the
+// search.
 func (a *app) noteMalformed(ctx context.Context, rec *sluice.Record) error {
 	id := attribute(rec.Keys, "PK")
 	it, err := a.table.get(ctx, id, "search", "search")
@@ -61,8 +61,8 @@ func (a *app) noteMalformed(ctx context.Context, rec *sluice.Record) error {
 	return err
 }
 
-// malformedMethod says why a method is passed over; "" is one that is not, or that is
-// disabled.
+// malformedMethod returns why a method is skipped; "" for a valid or disabled
+// method.
 func malformedMethod(it sluice.Item) string {
 	if attribute(it, "entityType") != "contactMethod" {
 		return ""

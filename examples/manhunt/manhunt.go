@@ -26,33 +26,33 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store Store
 	Table string // default DefaultTable
 
-	// Send makes the messages of attempts and expiries durable, Watch those of the
-	// watchdog, in another queue, and Notify those that tell how searches ended
-	// (default: nobody is told).
+	// Send makes the messages of attempts and expiries durable, and Watch those
+	// of the watchdog, in another queue. Notify sends how searches ended
+	// (default: nobody is notified).
 	Send, Watch, Notify func(ctx context.Context, m sluice.Message) error
 
-	// Alarm is told of a search that stands still (default: an error in the log).
+	// Alarm reports a search that stands still (default: an error in the log).
 	Alarm func(ctx context.Context, a escalation.Alarm) error
 
 	// Providers reach contacts, by the type of their methods. A method of a
 	// type that is not there fails at once, and the next one has its turn.
 	Providers map[string]Provider
 
-	// Templates are what contacts are told, by the type of their methods (default:
-	// those of ParseTemplates(nil)). A method may have its own.
+	// Templates are the messages to contacts, by type of method (default: those
+	// of ParseTemplates(nil)). A method may have its own.
 	Templates Templates
 
 	Metrics metrics.Meter // nil: none
 
-	// Called, if it is set, is told of each call of a provider.
+	// Called, if set, is called after each call of a provider.
 	Called func(try escalation.Try, outcome string, err error)
 
-	MaxDelay time.Duration    // of a message; what is due later hops (default 15 min, what SQS allows)
+	MaxDelay time.Duration    // of a message; a later one hops (default 15 min, the limit of SQS)
 	Now      func() time.Time // default time.Now
 	Logger   *slog.Logger     // default slog.Default()
 }
@@ -60,7 +60,7 @@ type Deps struct {
 // DefaultTable is the table's name where no other is given.
 const DefaultTable = "manhunt"
 
-// app is what the handlers share.
+// app is shared by the handlers.
 type app struct {
 	d     Deps
 	table *Table
@@ -75,7 +75,7 @@ func TypeFrom() router.RouterOption {
 	return router.TypeFrom(router.Chain(router.Attribute("entityType"), router.Func(func(rec *sluice.Record) (string, error) {
 		switch {
 		case rec.New.Exists() || rec.Old.Exists():
-			return "", nil // a row that is none of ours
+			return "", nil // a row of another kind
 		case rec.EventName == sluice.Remove:
 			return attribute(rec.Keys, "SK"), nil
 		}
@@ -89,9 +89,9 @@ func NewRouter(d Deps) (*router.Router, error) {
 	return r, Register(r, d)
 }
 
-// Register adds Manhunt's routes to a router with TypeFrom. They read the table before they act, and what
-// they change they change once, on condition that nobody else has: so they take
-// records that come twice, late, or from the dead letters.
+// Register adds Manhunt's routes to a router with TypeFrom. They read the table
+// before they act, and make each change once, on condition that nobody else has.
+// So they accept records that come twice, late, or from the dead letters.
 func Register(r *router.Router, d Deps) error {
 	if d.Store == nil || d.Send == nil || d.Watch == nil {
 		return errors.New("manhunt: Deps.Store, Deps.Send and Deps.Watch: want all three")
@@ -145,7 +145,7 @@ func Register(r *router.Router, d Deps) error {
 		return fmt.Errorf("manhunt: %w", err)
 	}
 
-	// Each handler knows when what it runs for has happened.
+	// Each handler knows the time of the record that it handles.
 	handle := func(pattern string, h sluice.Handler, opts ...router.Option) {
 		r.Handle(pattern, h, append(opts, router.Use(caused))...)
 	}

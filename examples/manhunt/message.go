@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Message is what a contact is told. Which of it there is depends on the type of the
-// method.
+// Message is a message to a contact. The type of the method decides which fields
+// are set.
 type Message struct {
 	Subject string // one line, fit for a header
 	Text    string // of a call or a text message one line; of all others plain text
@@ -27,8 +27,8 @@ const (
 	maxSubject = 250      // bytes, and the rest is cut: with its name a header line has 998 at most (RFC 5322), and encoding makes it longer
 )
 
-// message says what the contact is told: by the method's own template where it has
-// one, and else by that of its type. An error of it stays.
+// message returns the message for the contact: by the method's own template if it
+// has one, else by that of its type. An error is permanent.
 func (a *app) message(t escalation.Try, typ string, contact sluice.Item) (m Message, err error) {
 	own, there := t.Step.Item.Lookup("template")
 	if there {
@@ -69,7 +69,8 @@ func (a *app) message(t escalation.Try, typ string, contact sluice.Item) (m Mess
 	return m, nil
 }
 
-// values are what templates may say. Of the contact they have what is no map or list.
+// values are the values for templates. Of the contact they have all attributes
+// except maps and lists.
 func values(t escalation.Try, contact sluice.Item) sluice.Item {
 	about := item.Of(item.String("id", t.Escalation.ID), item.String("domainId", attribute(t.Escalation.Item, "domainId")), item.String("started", attribute(t.Escalation.Item, "GSI1SK")))
 	whom := contact
@@ -194,8 +195,8 @@ func textOf(typ string) func(string) string {
 	return plain
 }
 
-// oneLine is a text without control characters and line ends, so that none ends a
-// header: each run of them, with the spaces around it, is one space.
+// oneLine replaces each run of control characters, newlines and surrounding spaces
+// by one space, so that no text ends a header.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if isControl(r) {

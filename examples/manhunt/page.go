@@ -17,11 +17,11 @@ type Page struct {
 	Cursor string // what the page before returned as next; "" is the first page
 }
 
-// ErrCursor is the error of a cursor that is of another query, or none at all.
+// ErrCursor is the error of a cursor of another query, or of an invalid one.
 var ErrCursor = errors.New("cursor: it is none of this query; begin with the first page")
 
-// page reads rows of one type, and where the next page begins: "" after the last
-// one. Rows that come and go meanwhile neither repeat nor hide others.
+// page reads rows of one type, and where the next page begins: "" after the last.
+// Rows that are added or deleted meanwhile do not repeat or hide others.
 func page[T any](ctx context.Context, t *Table, entityType string, q dynamo.Query, p Page) (rows []T, next string, err error) {
 	if p.Limit < 0 || p.Limit > 1000 {
 		return nil, "", fmt.Errorf("limit is %d, want 1 to 1000", p.Limit)

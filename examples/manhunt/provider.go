@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/handlers/escalation/webhook"
 )
 
-// Provider reaches a contact in one way. nil says that it was tried: whether
-// the contact answers is told later, with [Table.Respond].
+// Provider reaches a contact in one way. nil means that it tried. [Table.Respond]
+// records later whether the contact answers.
 type Provider func(ctx context.Context, c Call) error
 
 // Call is one attempt to reach a contact.
@@ -81,9 +81,9 @@ func Webhook(hook *webhook.Client) Provider {
 	}
 }
 
-// Pretend stands in for a carrier: it says in the log that it has reached somebody,
-// and has not. What the contact would have been told is a line of JSON in outbox, in
-// one write: attempts are made at the same time.
+// Pretend replaces a carrier: it logs that it has reached somebody, and has not.
+// It writes the message as a line of JSON to outbox, in one write, because
+// attempts run concurrently.
 func Pretend(logger *slog.Logger, outbox io.Writer) Provider {
 	return func(ctx context.Context, c Call) error {
 		var line bytes.Buffer

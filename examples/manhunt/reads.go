@@ -139,8 +139,8 @@ func (t *Table) ContactWithMethods(ctx context.Context, domainID, id string) (c 
 	return c, methods, true, err
 }
 
-// Methods returns a page of the methods of a domain's contact, by their ids; none
-// when there is no such contact.
+// Methods returns a page of the methods of a domain's contact, ordered by id;
+// empty if the contact does not exist.
 func (t *Table) Methods(ctx context.Context, domainID, contactID string, p Page) (methods []Method, next string, err error) {
 	if _, found, err := t.Contact(ctx, domainID, contactID); err != nil || !found {
 		return nil, "", err
@@ -173,7 +173,7 @@ type SearchQuery struct {
 	Page
 }
 
-// Validate says what is wrong with a query.
+// Validate returns the mistakes of a query.
 func (q SearchQuery) Validate() error {
 	switch {
 	case q.Status != "" && !slices.Contains(statuses, q.Status):
@@ -190,8 +190,8 @@ func (q SearchQuery) Validate() error {
 
 const wantTime = "want a time in UTC such as 2019-12-31T20:00:00Z, or the beginning of one such as 2019-12-31"
 
-// isTime reports whether a text is a time that can be compared with GSI1SK, which is a
-// text, too; "" is none at all.
+// isTime reports whether a text is a time comparable with the text GSI1SK; "" is
+// no time.
 func isTime(text string) bool {
 	for _, layout := range []string{"", "2006", "2006-01", time.DateOnly, "2006-01-02T15", "2006-01-02T15:04", "2006-01-02T15:04:05Z"} {
 		// Parse alone would take fractions, too.
@@ -246,8 +246,8 @@ func first[T any](items []sluice.Item, entityType string) (v T, found bool, err 
 	return v, false, nil
 }
 
-// decode reads a row. An attribute of a wrong type hides neither the rest of the row
-// nor other rows: it goes to the attribute unread, with the reason.
+// decode reads a row. An attribute of a wrong type does not hide the rest of the
+// row or other rows: it goes to the attribute unread, with the reason.
 func decode[T any](it sluice.Item) (T, error) {
 	unread := item.Of()
 	for {

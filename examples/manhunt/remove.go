@@ -8,9 +8,9 @@ import (
 	"github.com/sluicehq/sluice/handlers/cascade"
 )
 
-// children deletes what shares a partition with a parent that was deleted, as
-// long as the parent is not there again. A contact's methods and a search's
-// attempts are few: none are left to a queue.
+// children deletes the items in a deleted parent's partition, while the parent
+// does not exist again. A contact's methods and a search's attempts are few, so no
+// queue is needed.
 func (a *app) children(entityType string) (*cascade.Cascade, error) {
 	return cascade.New(cascade.Config{
 		Table: a.d.Table, Key: []string{"PK", "SK"},

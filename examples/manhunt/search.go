@@ -51,7 +51,8 @@ func (t *Table) Open(ctx context.Context, n NewSearch) (opened bool, err error) 
 	return t.write(ctx, dynamo.Put(t.name, it).If("attribute_not_exists(#key)").Name("#key", "PK"))
 }
 
-// malformed says why a search cannot be made; "" is one that can, or that is over.
+// malformed returns why a search is invalid; "" for a valid search or one that is
+// over.
 func malformed(it sluice.Item) string {
 	status := attribute(it, "status")
 	if !slices.Contains(statuses, status) {

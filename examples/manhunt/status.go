@@ -30,7 +30,7 @@ const (
 	noContactMethods = "no_contact_methods"
 	badMethods       = "bad_steps" // all of them are malformed
 	noResponse       = "no_response"
-	badSearch        = "bad_search" // and after a colon what is wrong
+	badSearch        = "bad_search" // followed by a colon and the mistake
 )
 
 // Ending says who has ended a search, when, and how or why.

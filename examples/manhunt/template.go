@@ -12,24 +12,23 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Templates are what contacts are told, by the type of their methods: each has the
-// members subject and text, which are texts, and body, which is an object. Attributes
-// stand in them in braces: {metadata.incident}, {contact.name}. A text of the body
-// that is one attribute and nothing else keeps the attribute's type.
+// Templates are messages to contacts, by type of method. Each has the members
+// subject and text, which are texts, and body, which is an object. They contain
+// attributes in braces: {metadata.incident}, {contact.name}. A text of the body
+// that is exactly one attribute keeps the attribute's type.
 type Templates map[string]sluice.Item
 
 //go:embed templates.json
 var defaultTemplates []byte
 
-// members are those that a type of method must have; other types may have any.
+// members are the required members by type of method; other types may have any.
 var members = map[string][]string{"call": {"text"}, "text": {"text"}, "email": {"subject", "text"}, "webhook": {"body"}}
 
 // roots are where a template finds its attributes.
 var roots = []string{"metadata", "contact", "search", "method", "step", "dedupeKey"}
 
-// ParseTemplates reads templates from JSON: {"email": {"subject": "…", "text": "…"}}.
-// Types that data does not have are told what the default templates say; nil is the
-// default of all.
+// ParseTemplates parses templates from JSON: {"email": {"subject": "…", "text":
+// "…"}}. Types missing in data use the default templates; nil uses them for all.
 func ParseTemplates(data []byte) (Templates, error) {
 	all := Templates{}
 	for _, data := range [][]byte{defaultTemplates, data} {
@@ -55,7 +54,7 @@ func ParseTemplates(data []byte) (Templates, error) {
 	return all, nil
 }
 
-// checkTemplate says what is wrong with the members of a template.
+// checkTemplate returns the mistakes in the members of a template.
 func checkTemplate(template sluice.Value) error {
 	if template.Kind() != item.M {
 		return errors.New("want an object with subject, text or body")
@@ -120,9 +119,9 @@ func checkText(source string) error {
 // maxOwn is how long a contact's own template may be, in bytes of its item.
 const maxOwn = 8 << 10
 
-// checkOwn says what is wrong with the template of a contact's method. Whoever
-// writes it is not trusted with much work: it is short, and has no functions, which
-// can multiply what they are given.
+// checkOwn returns the mistakes in the template of a contact's method. Its author
+// is not trusted: the template must be short and have no functions, which can
+// multiply their input.
 func checkOwn(template sluice.Value) error {
 	if len(template.Raw()) > maxOwn {
 		return fmt.Errorf("it has %d bytes, want %d at most", len(template.Raw()), maxOwn)

@@ -17,11 +17,11 @@ const (
 	checkKind = "integrity.reference" // to ourselves
 )
 
-// grace is how long what a reference points to may come after it.
+// grace is how long the target of a reference may come after it.
 const grace = time.Minute
 
-// removed alerts when others refer to a document that was deleted. The writer
-// does not delete such a document: somebody has gone past it.
+// removed raises an alert if others refer to a deleted document. The writer does
+// not delete such a document, so the deletion bypassed it.
 func (a *app) removed(ctx context.Context, rec *sluice.Record) error {
 	typ, id := text(rec.Keys, "pk"), writer.EntityID(rec.Keys)
 	_, again, err := a.writer.Document(ctx, typ, id)
@@ -57,8 +57,8 @@ func (a *app) unreferred(ctx context.Context, rec *sluice.Record) error {
 	return a.writer.CleanCount(ctx, rec.Old)
 }
 
-// referred looks whether what a new reference points to is there. Where it is
-// not it may come yet: order holds for one item only, and not all writers make
+// referred checks whether the targets of a new reference exist. A missing target
+// may still come: order holds for one item only, and not all writers use
 // transactions.
 func (a *app) referred(ctx context.Context, rec *sluice.Record) error {
 	d, dangling, err := a.writer.Dangling(ctx, rec.Keys)

@@ -1,13 +1,13 @@
-// Package meadowlark makes the documents of an education-data API searchable,
-// and watches over the references between them.
+// Package meadowlark makes the documents of an education-data API searchable, and
+// watches the references between them.
 //
-// One table holds documents, such as schools and courses; package writer writes
-// them, so that none refers to another that is not there. The table's stream
-// keeps a copy of each document in OpenSearch, in an index for each type. What
-// is deleted past the writer leaves references behind that point nowhere: of
-// those a queue is told, and the rest is cleaned up.
+// One table holds documents, such as schools and courses. Package writer writes
+// them, so that no document refers to a missing one. The table's stream keeps a
+// copy of each document in OpenSearch, in an index per type. A deletion that
+// bypasses the writer leaves dangling references: a queue gets a message about
+// them, and the rest is cleaned up.
 //
-// [NewRouter] is the whole of it; main runs it as a daemon or as a Lambda
+// [NewRouter] makes all routes; main runs them as a daemon or as a Lambda
 // function.
 package meadowlark
 
@@ -28,7 +28,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store     writer.Store
 	Table     string // default writer.DefaultTable
@@ -42,12 +42,12 @@ type Deps struct {
 	Check message.Send // to ourselves: a queue that is consumed by these routes
 
 	Now     func() time.Time          // default time.Now
-	Dropped func(table, field string) // a document's field with a reserved name; nil: nobody is told
+	Dropped func(table, field string) // a document's field with a reserved name; nil: not reported
 	Metrics metrics.Meter             // nil: none
 	Logger  *slog.Logger              // default slog.Default()
 }
 
-// app is what the handlers share.
+// app is shared by the handlers.
 type app struct {
 	d      Deps
 	writer *writer.Writer
@@ -77,8 +77,8 @@ func NewRouter(d Deps) (*router.Router, error) {
 	r := router.New(router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
 		return writer.Kind(rec.Keys), nil
 	})))
-	// A function calls nothing behind a route that fails: what OpenSearch takes part
-	// in comes last, so that the rest goes on without it.
+	// A function calls no route after a failing one. OpenSearch comes last, so
+	// that the other routes run without it.
 	r.Handle("entity#REMOVE", a.removed, router.Name("dangling"), router.NeedsOld(), router.Redrive())
 	r.Handle("entity#REMOVE", a.clean, router.Name("clean up"), router.Redrive())
 	r.Handle("fref#INSERT", a.referred, router.Name("reference"), router.Redrive())

@@ -11,10 +11,9 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Projection says what the copies of documents look like: the document's own
-// fields with its id before them and, after them, who may see it and the
-// document once more, as a string that is given out as it is. Indices are named
-// by types; prefix stands before their names.
+// Projection describes the copies of documents: the id and then the document's own
+// fields. After them come who may see it, and the document again as a string that
+// is returned unchanged. Indices are named by type, after prefix.
 func Projection(prefix string) projection.Options {
 	return projection.Options{
 		Index:   template(prefix) + "{pk|lower|replace:#:$|replace:.:-}",

@@ -10,10 +10,9 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
-// maxFields bounds what documents may add to the mapping of an index: arbitrary
-// keys would make it grow until the cluster is slow for all. A document that
-// needs more fields is refused as a whole, and parked; what was there is as
-// before.
+// maxFields limits the fields that documents may add to the mapping of an index:
+// arbitrary keys would make it grow until the cluster is slow for all. A document
+// that needs more fields is refused as a whole and parked; its old copy stays.
 const maxFields = 1000
 
 // Indices are the indices of all types whose names begin with a prefix. They are
@@ -46,8 +45,8 @@ func (x Indices) Install(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// Check tells whether the template is there. Without it the first documents
-// would decide what an index is like.
+// Check verifies that the template exists. Without it the first documents would
+// decide the mapping of an index.
 func (x Indices) Check(ctx context.Context) error {
 	err := x.Call(ctx, http.MethodGet, x.path(), nil, nil)
 	var status *opensearch.StatusError

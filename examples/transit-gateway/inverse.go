@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// tombstoneLife is how long is remembered of which state a row is not any more.
-// It is longer than a record can be on its way.
+// tombstoneLife is how long a tombstone remembers the last state of a row. It is
+// longer than a record can take.
 const tombstoneLife = 7 * 24 * time.Hour
 
 // onRouteTables writes a row for each route table that a gateway was attached
@@ -75,7 +75,7 @@ func tombstone(now time.Time) []item.Attribute {
 	return []item.Attribute{item.Bool("deleted", true), expiry(now)}
 }
 
-// expiry is the time to live of what is remembered for a while.
+// expiry is the time-to-live attribute of a tombstone.
 func expiry(now time.Time) item.Attribute {
 	return item.Number("ttl", strconv.FormatInt(now.Add(tombstoneLife).Unix(), 10))
 }
@@ -85,12 +85,12 @@ func (g *Gateways) putInverse(ctx context.Context, row sluice.Item) error {
 	err := g.store.Write(ctx, dynamo.Put(g.table("tgw_by_rtb"), row).
 		If("attribute_not_exists(src_version) OR src_version < :fence").Value(":fence", fence))
 	if dynamo.IsCondition(err) {
-		return nil // what is there is the same, or later
+		return nil // the stored state is the same, or later
 	}
 	return err
 }
 
-// routeTables are those that an image names; none of an absent one.
+// routeTables returns the route tables in an image; none for an absent one.
 func routeTables(it sluice.Item) (ids []string, err error) {
 	v, ok := it.Lookup("route_table_ids")
 	if !ok {
@@ -101,7 +101,7 @@ func routeTables(it sluice.Item) (ids []string, err error) {
 	}
 	for id := range v.List() {
 		if id.Kind() != item.S || id.Str() == "" {
-			return nil, errors.New("route_table_ids holds what is no id")
+			return nil, errors.New("route_table_ids contains an invalid id")
 		}
 		ids = append(ids, id.Str())
 	}

@@ -44,9 +44,9 @@ type Page struct {
 	After    string // next of the page before; "" is the beginning
 }
 
-// Range returns a page of an owner's gateways in the order of their IDs, and
-// where the next one begins: "" when there is none. Gateways that come and go
-// meanwhile neither repeat nor hide others.
+// Range returns a page of an owner's gateways ordered by ID, and where the next
+// one begins: "" after the last. Gateways that are added or deleted meanwhile do
+// not repeat or hide others.
 func (g *Gateways) Range(ctx context.Context, ownerID string, p Page) (all []Gateway, next string, err error) {
 	q := dynamo.Query{Table: g.table("tgw"), Partition: item.String("owner_id", ownerID)}
 	from, to := item.String("tgw_id", p.From), item.String("tgw_id", p.To)
@@ -85,10 +85,9 @@ func (g *Gateways) Range(ctx context.Context, ownerID string, p Page) (all []Gat
 	return all, text(page.Next, "tgw_id"), nil
 }
 
-// OfRouteTable returns the gateways that are attached to a route table, in the
-// order of their IDs. Which ones to look at comes from rows that follow the
-// gateways by the lag of the stream; each is read again, so that none is
-// returned that is not attached any more.
+// OfRouteTable returns the gateways that are attached to a route table, ordered by
+// ID. It finds candidates in rows that follow the gateways by the lag of the
+// stream. It reads each again, so that it returns no detached gateway.
 func (g *Gateways) OfRouteTable(ctx context.Context, rtb string) ([]Gateway, error) {
 	var all []Gateway
 	q := dynamo.Query{Table: g.table("tgw_by_rtb"), Partition: item.String("rtb_id", rtb)}

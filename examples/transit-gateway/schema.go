@@ -22,7 +22,7 @@ var schemas = []struct {
 	{"tgw", []string{"owner_id", "tgw_id"}, true, false},
 	{"tgw_by_rtb", []string{"rtb_id", "tgw_id"}, false, true},
 	{"tgw_name", []string{"name_key"}, true, false},
-	// The counter of IDs, and those that were deleted not long ago.
+	// The counter of IDs, and the recently deleted IDs.
 	{"tgw_id", []string{"id"}, false, true},
 }
 

@@ -8,13 +8,13 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// SaveNewInSteps creates a gateway as services do that have no transactions: it
-// counts for an ID, claims the name, and puts the gateway. It sets ID, Version
+// SaveNewInSteps creates a gateway without a transaction: it increments the
+// counter for an ID, claims the name, and puts the gateway. It sets ID, Version
 // and CreatedAt.
 //
-// Whoever dies on the way need not undo anything. A number that nobody uses is
-// burnt, and a claim whose gateway is not there after [CheckAfter] is released;
-// so that all steps have half of that time.
+// A process that dies on the way need not undo anything. Its number is lost, and a
+// claim without a gateway is released after [CheckAfter]. So all steps together
+// have half of that time.
 func (g *Gateways) SaveNewInSteps(ctx context.Context, w *Gateway) error {
 	ctx, cancel := context.WithTimeout(ctx, CheckAfter/2)
 	defer cancel()

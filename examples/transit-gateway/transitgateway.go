@@ -1,15 +1,15 @@
-// Package transitgateway keeps gateways, each of which is attached to route
-// tables: versioned writes, a document of each gateway in a search index, and
-// the gateways of a route table.
+// Package transitgateway keeps gateways that are attached to route tables:
+// versioned writes, a document of each gateway in a search index, and the gateways
+// of a route table.
 //
-// Writers save a gateway under the condition that it still has the version that
-// they read. When it was created, and its version, make one number that grows
-// with every state of the gateway, also over its deletion and when it is made
-// again: the fence. What is derived from the table's stream carries it, and a
-// state never takes the place of a later one.
+// Writers save a gateway on condition that it still has the version that they
+// read. Creation time and version make one number, the fence. It grows with every
+// state of the gateway, also across deletion and re-creation. Everything derived
+// from the table's stream carries the fence, so that a state never replaces a
+// later one.
 //
-// [New] returns the reads and writes, [NewRouter] what follows from a change;
-// main runs it as a daemon or as a Lambda function.
+// [New] returns the reads and writes, and [NewRouter] the routes; main runs them
+// as a daemon or as a Lambda function.
 package transitgateway
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Store is what is asked of the tables; a sinks/dynamodb.Store is one.
+// Store is the access to the tables, such as sinks/dynamodb.Store.
 type Store interface {
 	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
@@ -39,7 +39,7 @@ type Store interface {
 // DefaultIndex is the index where no other is given.
 const DefaultIndex = "tgw"
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store  Store
 	Prefix string // of the tables' names (default none)
@@ -53,8 +53,8 @@ type Deps struct {
 	Logger *slog.Logger     // default slog.Default()
 }
 
-// NewRouter returns the routes. All that they write is fenced, or conditional on
-// what it replaces, so that they take redriven records.
+// NewRouter returns the routes. All their writes are fenced, or conditional on the
+// replaced state. So they accept redriven records.
 func NewRouter(d Deps) (*router.Router, error) {
 	if d.Store == nil || d.Write == nil || d.Send == nil {
 		return nil, errors.New("transitgateway: Deps.Store, Deps.Write and Deps.Send: want all three")
@@ -77,8 +77,8 @@ func NewRouter(d Deps) (*router.Router, error) {
 		return strings.TrimPrefix(rec.Table, d.Prefix), nil
 	})))
 	const changes = "tgw#INSERT tgw#MODIFY tgw#REMOVE tgw#SNAPSHOT"
-	// A function calls nothing behind a route that fails: what OpenSearch takes part
-	// in comes last, so that the rest goes on without it.
+	// A function calls no route after a failing one. OpenSearch comes last, so
+	// that the other routes run without it.
 	r.Handle(changes, g.onRouteTables, router.Name("route tables"), router.NeedsBoth(), router.Redrive())
 	r.Handle("tgw#INSERT tgw#MODIFY", reportBypass(d.Logger), router.Name("bypassed"), router.When(bypassed), router.NeedsBoth(), router.Redrive())
 	r.Handle("tgw_name#INSERT", j.onClaim, router.Name("claim"), router.NeedsNew(), router.Redrive())
@@ -87,9 +87,8 @@ func NewRouter(d Deps) (*router.Router, error) {
 	return r, nil
 }
 
-// bypassed reports whether a writer has left out the library's way: a version
-// that does not follow the one before it. What the index is told of it may be
-// refused as old.
+// bypassed reports whether a write bypassed the library: its version does not
+// follow the one before. The index may refuse it as old.
 func bypassed(rec *sluice.Record) bool {
 	now, ok := number(rec.New, "version")
 	if rec.EventName == sluice.Insert {

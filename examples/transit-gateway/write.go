@@ -14,8 +14,8 @@ import (
 
 var (
 	// ErrVersionConflict says that somebody else has saved, deleted or created
-	// the gateway. Read it again and apply the change to what is there, as
-	// [Gateways.Change] does; saving the same copy again would undo theirs.
+	// the gateway. Read it again and apply the change to the current state, as
+	// [Gateways.Change] does. Saving the same copy again would undo theirs.
 	ErrVersionConflict = errors.New("version conflict: the gateway is not what was read; read it again and apply the change anew")
 	// ErrNameTaken says that another gateway of the owner has the name.
 	ErrNameTaken = errors.New("another gateway of the owner has this name")
@@ -163,8 +163,8 @@ func (g *Gateways) Change(ctx context.Context, ownerID, id string, change func(*
 	}
 }
 
-// ifUnchanged lets op be done only to the gateway that was read. The version
-// alone would not tell it from one that was made again under its ID.
+// ifUnchanged restricts op to the gateway that was read. The version alone does
+// not distinguish it from one re-created under its ID.
 func (g *Gateways) ifUnchanged(w Gateway, op dynamo.Op) dynamo.Op {
 	return op.If("version = :version AND created_at = :created AND #name = :name").
 		Name("#name", "name").Value(":version", w.Version).Value(":created", w.CreatedAt).Value(":name", w.Name)
@@ -181,8 +181,8 @@ func (g *Gateways) transact(ctx context.Context, release dynamo.Op, ops ...dynam
 	return err
 }
 
-// refused says what a write failed for: of conditions the error that stands at
-// the place of the first one that did not hold.
+// refused returns the error of a failed write. For conditions, it is the error at
+// the index of the first failed one.
 func (w *Gateway) refused(doing string, err error, at ...error) error {
 	if refused, ok := errors.AsType[*dynamo.ConditionError](err); ok {
 		err = ErrVersionConflict // what else did not hold has changed meanwhile
@@ -193,8 +193,8 @@ func (w *Gateway) refused(doing string, err error, at ...error) error {
 	return fmt.Errorf("%s gateway %s of %s: %w", doing, w.ID, w.OwnerID, err)
 }
 
-// conflict is ErrVersionConflict, or says that the copy's Name was changed by
-// hand: then what was found is what was read, but for the name.
+// conflict returns ErrVersionConflict. If only the Name differs from the item that
+// was read, the error says that it was changed by hand.
 func (w *Gateway) conflict(err error) error {
 	refused, ok := errors.AsType[*dynamo.ConditionError](err)
 	if !ok {
@@ -217,5 +217,5 @@ func (w *Gateway) validateNext() error {
 	return w.validate()
 }
 
-// idKey is the key of what is remembered of an ID whose gateway was deleted.
+// idKey is the key of the tombstone of a deleted gateway's ID.
 func idKey(w Gateway) sluice.Item { return item.Of(item.String("id", w.OwnerID+"#"+w.ID)) }

@@ -120,9 +120,9 @@ func (g *group) readRow(ctx context.Context) (err error) {
 	return nil
 }
 
-// replace puts the build of a version into the history as it is in the table,
-// or takes it out. A build that can be no head is taken out, too; where it is the
-// one that has changed, that is an error.
+// replace puts the current build of a version into the history, or removes it. It
+// also removes a build that cannot be a head; if that build is the changed one,
+// replace returns an error.
 func (g *group) replace(ctx context.Context, version string, changed bool) error {
 	it, err := g.build(ctx, version)
 	if err != nil {
@@ -187,7 +187,7 @@ func (g *group) refill(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e, err = entryOf(it); it.Exists() && err == nil { // it is there still, and no record of it is parked
+		if e, err = entryOf(it); it.Exists() && err == nil { // it still exists, and no record of it is parked
 			g.insert(e)
 		}
 	}

@@ -19,8 +19,8 @@ type Fixture struct {
 	Item  sluice.Item
 }
 
-// Fixtures returns a head with the build of 0.9.0; the seven events of a build
-// of two locales, of which the sixth repeats the fifth and the last is late; a
+// Fixtures returns a head with the build of 0.9.0; the seven events of a build of
+// two locales, of which the sixth repeats the fifth and the last is late; and a
 // build, a version and two release lines of another package.
 func Fixtures() []Fixture {
 	var all []Fixture

@@ -26,7 +26,7 @@ func (a entry) compare(b entry) int {
 	return cmp.Or(compareIDs(a.EventID, b.EventID), strings.Compare(a.Version, b.Version))
 }
 
-// statusHead is what was queued last of a package in an environment.
+// statusHead is the last queued version of a package in an environment.
 type statusHead struct {
 	Rev     int64   `dynamodbav:"rev"`
 	History []entry `dynamodbav:"history"` // by event id, the last ones
@@ -109,11 +109,11 @@ func headFields(e StatusEvent, history []entry, dates span) map[string]any {
 	return fields
 }
 
-// tellPrevious sets the previous versions of all builds of the history: of e's,
-// of the one after it, and, when e's was queued before and has moved, of the one
-// that it had stood in front of. Who handles the same event again, after a
-// crash, cannot tell which of them are left to do. Several of these run side by
-// side; the one with the larger rev wins.
+// tellPrevious sets the previous versions of all builds of the history: of e's, of
+// the one after it, and, if e's was queued before and has moved, of the one that
+// it preceded. After a crash, the handler of the same event cannot know which of
+// them remain. Several calls may run concurrently; the one with the larger rev
+// wins.
 func (w *Warehouse) tellPrevious(ctx context.Context, e StatusEvent, history []entry, rev int64) error {
 	if err := w.forgetPrevious(ctx, e, history, rev); err != nil {
 		return err

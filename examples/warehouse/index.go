@@ -16,8 +16,8 @@ import (
 // DefaultIndexPrefix begins the names of the indexes where no other is given.
 const DefaultIndexPrefix = "wrhs-"
 
-// projections are the documents of packages and builds. Nobody counts versions
-// in those tables, so that the position in the stream says what is later.
+// projections are the documents of packages and builds. Those tables have no
+// version numbers, so the position in the stream decides which change is later.
 func projections(d Deps) (packages, builds *projection.Projection, err error) {
 	o := projection.Options{Version: projection.BySequence(), Current: func(ctx context.Context, rec *sluice.Record) (sluice.Item, error) {
 		return d.Store.Get(ctx, rec.Table, rec.Keys)

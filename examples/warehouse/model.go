@@ -1,7 +1,7 @@
 package warehouse
 
-// Status is what is known of a build. Dates are ISO 8601 here and everywhere: of a
-// status the smallest and the largest of its events.
+// Status is the status of a build. Dates are ISO 8601 here and everywhere. The
+// dates of a status are the smallest and the largest of its events.
 type Status struct {
 	Key      string `dynamodbav:"key" json:"key"` // pkg!env!version
 	Package  string `dynamodbav:"pkg" json:"pkg"`
@@ -15,8 +15,8 @@ type Status struct {
 	Updated  string `dynamodbav:"update_date" json:"update_date,omitempty"`
 }
 
-// StatusHead is what was queued last of a package in an environment. The dates
-// are those of all events that queued something there.
+// StatusHead is the last queued version of a package in an environment. Its dates
+// are those of all events that queued a version there.
 type StatusHead struct {
 	Key      string `dynamodbav:"key" json:"key"` // pkg!env
 	Package  string `dynamodbav:"pkg" json:"pkg"`
@@ -95,7 +95,7 @@ type Package struct {
 	Extended             map[string]any `dynamodbav:"extended" json:"extended,omitempty"` // all else
 }
 
-// ReleaseLine is one released version with those that follow it.
+// ReleaseLine is one released version with its successors.
 type ReleaseLine struct {
 	Key        string                 `dynamodbav:"key" json:"key"` // pkg!version
 	Package    string                 `dynamodbav:"pkg" json:"pkg"`

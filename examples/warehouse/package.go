@@ -12,9 +12,9 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// packageFields says which attribute of a package a field of package.json is,
-// and of which kind. SS is an array of strings there. Two fields may be one
-// attribute: the first one that fits is taken.
+// packageFields maps fields of package.json to attributes of a package and their
+// kinds. SS is an array of strings there. Two fields may map to one attribute: the
+// first that fits is used.
 var packageFields = []struct {
 	field, attribute string
 	kind             item.Kind

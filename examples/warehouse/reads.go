@@ -73,14 +73,14 @@ func (w *Warehouse) ReleaseLine(ctx context.Context, pkg, version string) (l Rel
 	return l, err == nil, err
 }
 
-// Events returns a page of up to limit events of a build in their order, that of
-// [EventID.Compare], and where the next page begins: after is "" for the first
-// page, and next is "" when there is no other. A limit of 0 is all events. after
-// must be an id, or that of an event of the build.
+// Events returns a page of up to limit events of a build in the order of
+// [EventID.Compare], and where the next page begins. after is "" for the first
+// page, and next is "" after the last. A limit of 0 is all events. after must be
+// an id, or that of an event of the build.
 //
-// The table has them in the order of their ids' texts. A page so costs a read of
-// all events of the build, of which no more than two pages are held in memory.
-// Ids that have no time come last.
+// The table sorts events by the text of their ids. So a page costs a read of all
+// events of the build, of which at most two pages are in memory. Ids without a
+// time come last.
 func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit int, after string) (events []StatusEvent, next string, err error) {
 	k, err := join(pkg, env, version)
 	if err != nil {
@@ -118,10 +118,9 @@ func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit 
 	return events, next, nil
 }
 
-// Packages returns a page of up to limit packages (0 is as many as the service
-// puts into a page), in no order, and where the next page begins: after is "" for
-// the first page, and next is "" when there is no other. A package that is there
-// all the while is in one page.
+// Packages returns a page of up to limit packages (0 is the service's page size),
+// in no order, and where the next page begins. after is "" for the first page, and
+// next is "" after the last. A package that exists all the while is in one page.
 func (w *Warehouse) Packages(ctx context.Context, limit int, after string) (packages []Package, next string, err error) {
 	if w.scan == nil {
 		return nil, "", errors.New("warehouse: Packages needs Deps.Scan")
@@ -158,8 +157,8 @@ func (w *Warehouse) Heads(ctx context.Context, name, env string) ([]BuildHead, e
 	return every[BuildHead](ctx, w, dynamo.Query{Table: w.table("build_head"), Partition: item.String("key", k)})
 }
 
-// StatusHead returns what was queued last of a package in an environment; false
-// when nothing was.
+// StatusHead returns the last queued version of a package in an environment; false
+// if there is none.
 func (w *Warehouse) StatusHead(ctx context.Context, pkg, env string) (h StatusHead, found bool, err error) {
 	k, err := join(pkg, env)
 	if err != nil {

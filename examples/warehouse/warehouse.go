@@ -1,12 +1,12 @@
-// Package warehouse derives the status of builds from an event log, and keeps
-// what is the newest of each thing: heads, packages, release lines. Packages and
-// builds can be searched for.
+// Package warehouse derives the status of builds from an event log, and keeps the
+// newest heads, packages and release lines. Packages and builds can be searched.
 //
-// A build service appends status events and knows nothing else. Everything here
-// comes from the tables' streams and holds in any order of arrival, since each
-// write either commutes with the others or is conditional on what it replaces.
+// A build service appends status events and needs no other knowledge. All other
+// data comes from the tables' streams. It is right in any order of arrival,
+// because each write either commutes with the others or is conditional on the
+// state that it replaces.
 //
-// [NewRouter] is the whole of it; main runs it as a daemon or as a Lambda
+// [NewRouter] makes all routes; main runs them as a daemon or as a Lambda
 // function.
 package warehouse
 
@@ -23,18 +23,18 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store  Store
 	Scan   func(ctx context.Context, table string, limit int, after sluice.Item) (dynamo.Page, error) // for Packages alone; see NewScan
-	Send   func(ctx context.Context, m sluice.Message) error                                          // to who wants to know of builds
+	Send   func(ctx context.Context, m sluice.Message) error                                          // to subscribers of builds
 	Prefix string                                                                                     // of the tables' names (default "wrhs_")
 
 	Write       func(ctx context.Context, op document.Op) error // of documents
 	IndexPrefix string                                          // of the indexes' names (default "wrhs-")
 }
 
-// Store is what the routes ask of the tables; sinks/dynamodb.Store is one.
+// Store is the access of the routes to the tables, such as sinks/dynamodb.Store.
 type Store interface {
 	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)

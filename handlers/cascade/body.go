@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Kind is the kind of the messages: routes name it "cascade.delete#MESSAGE".
+// Kind is the kind of the messages; its route is "cascade.delete#MESSAGE".
 const Kind = "cascade.delete"
 
 const (
@@ -20,7 +20,7 @@ const (
 	notNewer   = "notNewer"
 )
 
-// message returns the message that goes on with t.
+// message returns the message that continues t.
 func (t *target) message() sluice.Message {
 	var key, parent, b message.Body
 	appendKey(&key, t.partition, t.child.Partition.Name)
@@ -63,8 +63,8 @@ func appendKey(b *message.Body, key sluice.Item, name string) {
 	b.JSON(name, tagged.Str(v.Kind().String(), plain(v)).Bytes())
 }
 
-// plain returns the text of a key's value; that of a B is base64. The raw bytes
-// would do, but for escapes that depend on who wrote them.
+// plain returns the text of a key's value, and base64 for a B. Raw bytes would
+// differ with the writer's escapes.
 func plain(v sluice.Value) string {
 	if v.Kind() == item.B {
 		return base64.StdEncoding.EncodeToString(v.Bytes())
@@ -72,8 +72,8 @@ func plain(v sluice.Value) string {
 	return v.Str()
 }
 
-// escaped keeps apart in a dedupeKey what is apart in keys. The characters that
-// SQS refuses would make a parent whose children can never be handed over.
+// escaped keeps different keys different in a dedupeKey. It also escapes the
+// characters that SQS refuses: a parent with one could not be handed over.
 var escaped = func() *strings.Replacer {
 	pairs := []string{"%", "%25", "/", "%2F", "#", "%23", "\uFFFE", "%EF%BF%BE", "\uFFFF", "%EF%BF%BF"}
 	for c := range ' ' {
@@ -100,7 +100,7 @@ func (t *target) dedupeKey() string {
 	return k
 }
 
-// head is what tells whose a message is.
+// head identifies the Cascade of a message.
 type head struct{ table, child string }
 
 func headOf(body sluice.Item) (h head, err error) {
@@ -111,7 +111,7 @@ func headOf(body sluice.Item) (h head, err error) {
 	return h, err
 }
 
-// parse returns what the body of a message of this Cascade is after.
+// parse returns the target of a message of this Cascade.
 func (c *Cascade) parse(body sluice.Item, child *Child) (*target, error) {
 	t := &target{c: c, child: child}
 	table, err := text(body, "table", true)
@@ -140,7 +140,7 @@ func (c *Cascade) parse(body sluice.Item, child *Child) (*target, error) {
 		}
 		names = append(names, child.Sort.Name)
 	}
-	if key.Len() != len(names) { // it might be meant for less than is about to go
+	if key.Len() != len(names) { // the message might mean fewer rows
 		return nil, fmt.Errorf("key has %d attributes; want %q", key.Len(), names)
 	}
 	if t.partition, err = parseKey(key, "key", names[:1]); err != nil {
@@ -167,7 +167,7 @@ func (c *Cascade) parse(body sluice.Item, child *Child) (*target, error) {
 	return t, nil
 }
 
-// parseKey makes a key of an object of a message.
+// parseKey returns the key in an object of a message.
 func parseKey(in sluice.Item, path string, names []string) (sluice.Item, error) {
 	var b message.Body
 	for _, name := range names {

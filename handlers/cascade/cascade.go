@@ -15,86 +15,85 @@ import (
 )
 
 const (
-	// DefaultThreshold is a Threshold that suits most: the rows are gone within
-	// a fraction of a second.
+	// DefaultThreshold suits most cascades: Remove deletes the rows within a
+	// fraction of a second.
 	DefaultThreshold = 500
-	// Unlimited is the Threshold of who has no queue: Remove deletes all rows,
-	// however many, and its record's item waits for it.
+	// Unlimited is the Threshold without a queue: Remove deletes all rows, and
+	// the record's item waits meanwhile.
 	Unlimited = -1
 )
 
-// Config describes the parents of one table and their children. Where no
-// default is stated the field is required. The functions must be safe for
-// concurrent use; a sinks/dynamodb.Store has them all.
+// Config describes the parents of one table and their children. A field without a
+// stated default is required. The functions must be safe for concurrent use; a
+// sinks/dynamodb.Store provides all of them.
 type Config struct {
 	Table    string   // of the parents
-	Key      []string // names of its key attributes: the partition key, then the sort key if there is one
+	Key      []string // names of the key attributes: the partition key, then any sort key
 	Children []Child  // the kinds of children of one parent
 
-	// Get reads one item, consistently; the absent Item stands for one that
-	// does not exist.
+	// Get reads one item consistently; a missing item is the absent Item.
 	Get func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
-	// Query reads a page of items, consistently where it names no index.
+	// Query reads a page of items, consistently unless it names an index.
 	Query func(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
-	// Delete deletes items, several requests at a time. It asks the guard after all
-	// that a request waits for, right before it is sent.
+	// Delete deletes items in concurrent requests. It calls the guard right
+	// before it sends a request, after all waiting.
 	Delete func(ctx context.Context, d dynamo.GuardedDelete)
-	// Send makes a message durable. It is not needed with Unlimited, unless
-	// children are found by an index.
+	// Send makes a message durable. Unlimited does not need it, unless an index
+	// finds the children.
 	Send message.Send
 
-	// Threshold is how many rows of one child kind Remove deletes before it
-	// hands over to the queue. 0 hands over every cascade; see also
+	// Threshold is the number of rows of one child kind that Remove deletes
+	// before it hands over to the queue. 0 hands over every cascade; see also
 	// DefaultThreshold and Unlimited.
 	Threshold  int
-	InlineTime time.Duration // after which Remove hands over what is left, whatever the Threshold, also when it has but read rows that stay; at most half of what its context leaves it (default 5 s)
+	InlineTime time.Duration // after it Remove hands over the rest, whatever the Threshold, even if it only read rows that stay; at most half of the time to the context's deadline (default 5 s)
 
 	Budget     time.Duration // for one message (default 5 min)
-	Margin     time.Duration // of Budget, or before the deadline of a message's context, in which nothing more is begun (default 30 s, at most half of the time)
+	Margin     time.Duration // end of Budget, or of the time of a message's context, in which no deletes begin (default 30 s, at most half of the time)
 	SweepAfter time.Duration // delay of the sweep (default 60 s, at most 15 min)
 
-	PageSize int           // keys in one page of a query (default 1000); four of them are in memory, at most
-	Every    time.Duration // how often progress is told (default 5 s)
+	PageSize int           // keys in one page of a query (default 1000); at most four pages are in memory
+	Every    time.Duration // interval of Progress (default 5 s)
 	// Progress is called every Every while rows are deleted, and at the end of
-	// each record or message, by several goroutines at once. It must not block.
+	// each record or message, concurrently. It must not block.
 	Progress func(Progress)
 	Metrics  metrics.Meter // of rows, messages and sweeps (default: none)
 	Logger   *slog.Logger  // default slog.Default()
 }
 
-// Child is one kind of children: how they are found, and how they are named.
+// Child is one kind of children: how to find and name them.
 type Child struct {
-	Name  string   // tells several kinds of one parent apart, in messages; one of them may have none
-	Table string   // where they are
-	Key   []string // names of its key attributes, as in Config
-	Index string   // global secondary index by which they are found; "" is the table itself
+	Name  string   // distinguishes the kinds of one parent in messages; one kind may have none
+	Table string   // of the children
+	Key   []string // names of the key attributes, as in Config
+	Index string   // global secondary index that finds them; "" is the table
 
-	// Partition is the partition key, of index or table, that all children of
-	// one parent share.
+	// Partition is the partition key, of index or table, of all children of one
+	// parent.
 	Partition Attr
-	// Sort is a prefix of their sort key, of index or table; without a Name the
-	// whole partition is meant.
+	// Sort is a prefix of their sort key, of index or table. Without a Name the
+	// whole partition counts.
 	Sort Attr
 
-	// Exclude says which rows stay. The parent's own row always does. It is
-	// called with the key attributes and Attributes, or with the whole item
-	// when it was found by an index.
+	// Exclude reports the rows that stay. The parent's own row always stays.
+	// Exclude gets the key attributes and Attributes, or the whole item if an
+	// index found it.
 	//
-	// A row that an index has led to is read by its key for that; what it becomes
-	// after that is not seen.
+	// An item found by an index is read by its key for that. Exclude does not
+	// see later changes.
 	Exclude    func(row sluice.Item) bool
-	Attributes []string // what Exclude looks at, besides the key: attributes, or dotted paths
+	Attributes []string // attributes, or dotted paths, that Exclude reads besides the key
 
-	// NotNewer keeps children that were written after the parent was put again; the
-	// zero Limit keeps none.
+	// NotNewer keeps children written after the parent was put again. The zero
+	// Limit keeps none.
 	NotNewer Limit
 }
 
-// Attr says what a key attribute of the children holds: the text Before, the
-// value of the parent's attribute From, and the text After.
+// Attr is the value of a key attribute of the children: the text Before, the
+// parent's attribute From, and the text After.
 type Attr struct {
 	Name   string // of the children's attribute
-	From   string // the parent's attribute, or dotted path: of its key or of its old image
+	From   string // attribute, or dotted path, of the parent's key or old image
 	Before string
 	After  string
 }
@@ -106,8 +105,8 @@ type Cascade struct {
 	counts series
 }
 
-// New returns a Cascade, or an error that names every field that is missing or
-// wrong. It makes no call.
+// New returns a Cascade, or an error that names every missing or invalid field. It
+// makes no call.
 func New(c Config) (*Cascade, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {

@@ -7,21 +7,21 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// failures are the deletes of one run that failed.
+// failures are the failed deletes of one run.
 type failures struct {
 	rows      int
 	permanent int
-	first     error       // the first of those that may go away
+	first     error       // the first that may be temporary
 	firstBad  error       // the first that is permanent
 	key       sluice.Item // of the row of first, or else of firstBad
 
-	// inARow are rows whose delete failed since one succeeded, for reasons
-	// that may go away.
+	// inARow counts the rows that failed since the last success for reasons
+	// that may be temporary.
 	inARow int
 }
 
-// tooMany is how many deletes fail in a row before a run gives up: by then it
-// is no matter of single rows.
+// tooMany is the number of consecutive failures after which a run gives up: they
+// are not about single rows.
 const tooMany = 1000
 
 func (f *failures) add(key sluice.Item, err error) {
@@ -41,8 +41,8 @@ func (f *failures) add(key sluice.Item, err error) {
 	}
 }
 
-// err says how many deletes failed and where. It is permanent only if all
-// failures are: its text alone mentions those that are beside others.
+// err returns the number and place of failures. It is permanent only if all
+// failures are; otherwise its text alone mentions permanent ones.
 func (f *failures) err(t *target, deleted int) error {
 	if f.rows == 0 {
 		return nil
@@ -57,8 +57,8 @@ func (f *failures) err(t *target, deleted int) error {
 	return fmt.Errorf("%s, the first that may succeed later of %s: %w", where, keyhash.Item(f.key), f.first)
 }
 
-// join makes one error of those of several child kinds. It is permanent only if
-// all of them are, since a record is parked for a permanent one.
+// join joins the errors of several child kinds. The result is permanent only if
+// all are, because a record is parked for a permanent error.
 func join(errs []error) error {
 	var out error
 	permanent := true
@@ -67,7 +67,7 @@ func join(errs []error) error {
 		case out == nil:
 			out = err
 		case permanent && !sluice.IsPermanent(err):
-			out = fmt.Errorf("%w; and: %v", err, out) //nolint:errorlint // what is permanent must not be found in it
+			out = fmt.Errorf("%w; and: %v", err, out) //nolint:errorlint // err must not be found as permanent
 		default:
 			out = fmt.Errorf("%w; and: %v", out, err) //nolint:errorlint // as above
 		}

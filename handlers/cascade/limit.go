@@ -12,21 +12,23 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Limit keeps the children that are newer than their parent's deletion: those that
-// were written after the parent was put again. Each delete has a condition, so that
-// the limit holds at the moment of the write itself. A child without the attribute
-// Name goes. One whose attribute has another type than the limit stays, and fails
-// the record or message for good. One of From and Time is set.
+// Limit keeps children that were written after the parent was put again. Each
+// delete has a condition, so the limit holds at the moment of the write. A child
+// without the attribute Name is deleted. A child whose attribute has another type
+// than the limit stays, and fails the record or message permanently. Set one of
+// From and Time.
 type Limit struct {
-	// Name is the children's attribute, a number or text, not a path.
+	// Name is the children's top-level attribute, a number or text.
 	Name string
-	// From is the parent's attribute, or dotted path, in its old image. A child goes
-	// if its own attribute is at most that: a version that grows whenever the parent
-	// is put again. All children of a parent that lacks the attribute go.
+	// From is an attribute, or dotted path, of the parent's old image: a
+	// version that grows whenever the parent is put again. A child is deleted
+	// if its attribute is at most that. If the parent lacks it, all children
+	// are deleted.
 	From string
-	// Time is the form of a time, "seconds" or "milliseconds" since 1970 or
-	// "rfc3339" in UTC. A child goes if it was written before the end of the second
-	// in which the parent was deleted: the record does not tell more.
+	// Time is the form of a time: "seconds" or "milliseconds" since 1970, or
+	// "rfc3339" in UTC. A child is deleted if it was written before the end of
+	// the second in which the parent was deleted; the record is not more
+	// precise.
 	Time string
 }
 
@@ -56,7 +58,7 @@ func (l Limit) operator() string {
 	return "<="
 }
 
-// of returns the limit for the children of a parent, the absent Item for none.
+// of returns the limit for the children of a parent; absent without a limit.
 func (l Limit) of(image sluice.Item, deleted time.Time) (sluice.Item, error) {
 	switch {
 	case l.From != "":
@@ -82,15 +84,16 @@ func (l Limit) of(image sluice.Item, deleted time.Time) (sluice.Item, error) {
 	case "milliseconds":
 		return item.Of(item.Number(l.Name, strconv.FormatInt(end.UnixMilli(), 10))), nil
 	case "rfc3339":
-		// Without a zone: it is less than all times of its second, with a fraction
-		// or without.
+		// Without a zone, it sorts before all times of its second, with or
+		// without a fraction.
 		return item.Of(item.String(l.Name, end.Format("2006-01-02T15:04:05"))), nil
 	}
 	return item.Of(item.Number(l.Name, strconv.FormatInt(end.Unix(), 10))), nil
 }
 
 // incomparable is the failure of a row whose attribute has another type than the
-// limit: the condition of the delete never holds, and the row would stay unseen.
+// limit. The delete's condition never holds for it, and the row would stay
+// unnoticed.
 func (t *target) incomparable(row sluice.Item) error {
 	limit, limited := t.limit.Lookup(t.child.NotNewer.Name)
 	v, ok := row.Lookup(t.child.NotNewer.Name)
@@ -100,8 +103,8 @@ func (t *target) incomparable(row sluice.Item) error {
 	return sluice.Permanent(fmt.Errorf("its attribute %q is of type %v, and the limit of NotNewer is of type %v, so that it stays; write it with the limit's type", t.child.NotNewer.Name, v.Kind(), limit.Kind()))
 }
 
-// newer reports whether a row that was read is beyond the limit for sure. What it
-// lets pass, the condition of the delete decides.
+// newer reports whether a row is certainly beyond the limit. In doubt the
+// condition of the delete decides.
 func (t *target) newer(row sluice.Item) bool {
 	limit, limited := t.limit.Lookup(t.child.NotNewer.Name)
 	v, ok := row.Lookup(t.child.NotNewer.Name)

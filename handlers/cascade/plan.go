@@ -12,17 +12,17 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// Row is one row that would be deleted.
+// Row is one row of a dry run.
 type Row struct {
 	Table string
 	Key   sluice.Item
 }
 
-// Plan goes through the rows that would be deleted if the parent were, now, without
-// deleting any. parent is the item, or its key if the children's keys are made
-// of nothing else. It does not look whether the parent exists. Grandchildren,
-// which go by their parents' own records, are not among the rows. An error ends
-// it. Rows are read page by page, as the caller takes them.
+// Plan yields the rows that a deletion of the parent would delete now, without
+// deleting them. parent is the item, or its key if the children's keys need no
+// other attribute. Plan does not check that the parent exists. It omits
+// grandchildren, which their own parents' records delete. An error ends it. It
+// reads rows page by page as the caller takes them.
 func (c *Cascade) Plan(ctx context.Context, parent sluice.Item) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		key, err := c.parentKey(parent)
@@ -32,7 +32,7 @@ func (c *Cascade) Plan(ctx context.Context, parent sluice.Item) iter.Seq2[Row, e
 		}
 		image := parent
 		if parent.Len() == len(c.c.Key) {
-			image = sluice.Item{} // what is not in it may be in the item
+			image = sluice.Item{} // the key lacks attributes that the item may have
 		}
 		for i := range c.c.Children {
 			t, ok, err := c.target(&c.c.Children[i], key, image, time.Now())
@@ -47,7 +47,7 @@ func (c *Cascade) Plan(ctx context.Context, parent sluice.Item) iter.Seq2[Row, e
 	}
 }
 
-// plan yields the rows of one kind; false ends it.
+// plan yields the rows of one kind. It returns false at the end of the iteration.
 func (t *target) plan(ctx context.Context, yield func(Row, error) bool) bool {
 	p := newPurge(t)
 	q := t.query()
@@ -79,9 +79,9 @@ func (t *target) plan(ctx context.Context, yield func(Row, error) bool) bool {
 	return true
 }
 
-// DryRun writes the rows of a Plan, one a line as "<table> <key>", and a last
-// line that counts them. It returns how many there are; the parent's existence
-// only changes the last line.
+// DryRun writes the rows of a Plan, one "<table> <key>" per line, and a last line
+// with their number. It returns that number. Whether the parent exists only
+// affects the last line.
 func (c *Cascade) DryRun(ctx context.Context, w io.Writer, parent sluice.Item) (rows int, err error) {
 	out := bufio.NewWriter(w)
 	for row, err := range c.Plan(ctx, parent) {

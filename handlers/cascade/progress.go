@@ -18,18 +18,18 @@ const (
 	sweep    reason = "sweep"     // nothing is left, for now
 )
 
-// Progress is how far one record or message has come.
+// Progress is the progress of one record or message.
 type Progress struct {
 	Table   string // of the children
-	Parent  string // the dedupeKey of the messages: table and key of the parent
+	Parent  string // dedupeKey of the messages: table and key of the parent
 	Deleted int    // rows, so far
 	Took    time.Duration
-	Rate    float64 // rows a second
-	Done    bool    // this is the end of the record or message
+	Rate    float64 // rows per second
+	Done    bool    // end of the record or message
 }
 
-// report tells the progress, when it is time to or at the end: ended says how it
-// ended, "" that it goes on. The caller holds no lock.
+// report reports the progress at intervals, and at the end with the result ended;
+// "" is not the end. The caller holds no lock.
 func (p *purge) report(ended string) {
 	now, done := time.Now(), ended != ""
 	p.mu.Lock()
@@ -47,10 +47,10 @@ func (p *purge) report(ended string) {
 	if p.t.c.c.Progress != nil {
 		p.t.c.c.Progress(g)
 	}
-	level, text := slog.LevelInfo, "cascade goes on"
+	level, text := slog.LevelInfo, "cascade continues"
 	if done {
 		text = "cascade has ended for now"
-		if !p.told && g.Took < p.t.c.c.Every { // one of many small ones
+		if !p.told && g.Took < p.t.c.c.Every { // one of many small cascades
 			level = slog.LevelDebug
 		}
 	}

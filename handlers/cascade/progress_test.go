@@ -61,7 +61,7 @@ func TestProgress(t *testing.T) {
 		if last := told[len(told)-1]; last.Deleted != 1000 {
 			t.Errorf("%+v", last)
 		}
-		if n := strings.Count(log.String(), "\n"); n != len(told) || !strings.Contains(log.String(), `level=INFO msg="cascade goes on" table=points parent="(key hash `) || strings.Contains(log.String(), "m-1") {
+		if n := strings.Count(log.String(), "\n"); n != len(told) || !strings.Contains(log.String(), `level=INFO msg="cascade continues" table=points parent="(key hash `) || strings.Contains(log.String(), "m-1") {
 			t.Errorf("%d lines:\n%s", n, log.String())
 		}
 	})

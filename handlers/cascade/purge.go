@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	pagesAhead  = 2  // that are read while deletes run
-	pagesAtOnce = 2  // that are deleted: what the last requests of one leave free, the next one uses
-	readsAtOnce = 16 // of rows that an index has led to
+	pagesAhead  = 2  // read while deletes run
+	pagesAtOnce = 2  // deleted at a time: the next page fills the last requests of one
+	readsAtOnce = 16 // reads of rows found by an index
 
-	// maxPasses bounds the readings from the start of one run. Each but the
-	// last has deleted something, so that only children that come as fast as
-	// they go lead to it.
+	// maxPasses limits the readings from the start in one run. Every pass
+	// except the last has deleted something, so only children that are written
+	// as fast as they are deleted reach the limit.
 	maxPasses = 16
 
-	// maxLookAge is how long an answer that the parent is gone is used.
+	// maxLookAge is how long a response that the parent is gone is used.
 	maxLookAge = 100 * time.Millisecond
 )
 
-// ending says why a run ended.
+// ending is the reason why a run ended.
 type ending uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	gaveUp            // too many deletes failed in a row
 )
 
-// text says for the log how a run ended.
+// text describes for the log how a run ended.
 func (e ending) text(err error) string {
 	switch {
 	case err != nil:
@@ -53,32 +53,32 @@ func (e ending) text(err error) string {
 	return "no children left"
 }
 
-// errStopped is of rows that were not tried, since the run is to end.
+// errStopped is the error of rows that were not tried, because the run ends.
 var errStopped = errors.New("the cascade has stopped")
 
 // purge is one run: it deletes the children of one parent, up to a limit.
 type purge struct {
 	t     *target
-	rows  int       // how many rows may be tried; Unlimited is no limit
-	until time.Time // when nothing more is begun; zero is no limit
-	other bool      // another goes on from there, who has more time: until holds also when nothing was deleted
-	told  bool      // its end is worth a line of the log
+	rows  int       // rows that may be tried; or Unlimited
+	until time.Time // when no more deletes begin; zero is no limit
+	other bool      // another run with more time continues: until holds even if nothing was deleted
+	told  bool      // its end deserves a log line
 
-	looking chan struct{} // held by the one caller that looks whether the parent is back
+	looking chan struct{} // held by the caller that checks whether the parent is back
 
 	mu         sync.Mutex
 	began      time.Time
 	reportedAt time.Time
 	look       look
 	end        ending
-	err        error // of anything but a single delete
+	err        error // except of single deletes
 	tried      int
 	full       bool // no more rows may be tried
 	deleted    int
 	failures   failures
 }
 
-// look is when the parent was last read.
+// look is the time of the last read of the parent.
 type look struct{ began, ended time.Time }
 
 func newPurge(t *target) *purge {
@@ -102,9 +102,9 @@ func (p *purge) parentIsBack(ctx context.Context) (bool, error) {
 	return it.Exists(), nil
 }
 
-// run makes passes until one finds nothing to delete, or a limit is reached.
-// Deletes that failed are its error, unless it got somewhere and is to be
-// called again anyway: those rows are still there then.
+// run makes passes until one finds nothing to delete, or a limit is reached. It
+// returns failed deletes as an error, unless it made progress and another run
+// follows: those rows are found again.
 func (p *purge) run(ctx context.Context) (end ending, err error) {
 	defer func() { p.report(end.text(err)) }()
 	for pass := 0; ; pass++ {
@@ -135,8 +135,8 @@ type page struct {
 	first bool // of the pass
 }
 
-// pass reads the children from first to last and deletes them. Pages are read
-// ahead while deletes run. When pass returns, nothing of it runs any more.
+// pass reads the children from first to last and deletes them. It reads pages
+// ahead while deletes run. When pass returns, its goroutines have ended.
 func (p *purge) pass(ctx context.Context) {
 	reading, stopReading := context.WithCancel(ctx)
 	pages := make(chan page, pagesAhead)
@@ -170,7 +170,7 @@ func (p *purge) read(ctx context.Context, pages chan<- page) error {
 		answer, err := p.t.c.c.Query(ctx, q)
 		if err != nil {
 			if ctx.Err() != nil && p.stopped() {
-				return nil // nobody waits for it
+				return nil // no receiver is left
 			}
 			return fmt.Errorf("cascade of %s: reading the keys of table %s: %w", keyhash.Item(p.t.parent), q.Table, err)
 		}
@@ -178,7 +178,7 @@ func (p *purge) read(ctx context.Context, pages chan<- page) error {
 		case pages <- page{answer.Items, first}:
 		case <-ctx.Done():
 			if p.stopped() {
-				return nil // nobody waits for it
+				return nil // no receiver is left
 			}
 			return fmt.Errorf("cascade of %s: %w", keyhash.Item(p.t.parent), context.Cause(ctx))
 		}
@@ -188,8 +188,8 @@ func (p *purge) read(ctx context.Context, pages chan<- page) error {
 	}
 }
 
-// delete deletes the children among the rows of a page. A page after the first one
-// says that there is more than what was begun: that may be left for later.
+// delete deletes the children among the rows of a page. A later page than the
+// first proves that more rows exist, which another run may delete.
 func (p *purge) delete(ctx context.Context, page page) error {
 	if p.stopped() || !page.first && !p.mayGoOn(ctx) {
 		return nil
@@ -225,8 +225,8 @@ func (p *purge) admit(keys []sluice.Item) []sluice.Item {
 	return keys
 }
 
-// candidates returns the keys of the rows that may have to go. Of rows that an
-// index has led to, only their item can tell.
+// candidates returns the keys of the rows to delete. A row found by an index needs
+// its item to decide.
 func (p *purge) candidates(rows []sluice.Item) ([]sluice.Item, error) {
 	keys := make([]sluice.Item, 0, len(rows))
 	for _, row := range rows {
@@ -242,7 +242,7 @@ func (p *purge) candidates(rows []sluice.Item) ([]sluice.Item, error) {
 	return keys, nil
 }
 
-// stays reports whether a row is not to be deleted.
+// stays reports whether a row must stay.
 func (p *purge) stays(key, row sluice.Item) bool {
 	if exclude := p.t.child.Exclude; exclude != nil && exclude(row) {
 		return true
@@ -256,8 +256,8 @@ func (p *purge) stays(key, row sluice.Item) bool {
 	return p.t.newer(row)
 }
 
-// children reads rows that an index has led to, by their keys, and returns the
-// keys of those that are children now.
+// children reads rows found by an index, by their keys, and returns the keys of
+// rows that are children now.
 func (p *purge) children(ctx context.Context, keys []sluice.Item) ([]sluice.Item, error) {
 	is := make([]bool, len(keys))
 	var reads errgroup.Group
@@ -290,8 +290,8 @@ func (p *purge) children(ctx context.Context, keys []sluice.Item) ([]sluice.Item
 	return out, nil
 }
 
-// mayDelete is asked right before a request that deletes rows of a page. The parent
-// must have been gone after the page was begun, and a moment ago.
+// mayDelete runs right before a request that deletes rows of a page. The parent
+// must have been gone after the page was begun, and within maxLookAge.
 func (p *purge) mayDelete(ctx, request context.Context, begun time.Time) error {
 	select {
 	case p.looking <- struct{}{}:
@@ -318,7 +318,7 @@ func (p *purge) mayDelete(ctx, request context.Context, begun time.Time) error {
 	return nil
 }
 
-// mayGoOn reports whether more may be begun, and stops the pass if not.
+// mayGoOn reports whether more deletes may begin, and stops the pass if not.
 func (p *purge) mayGoOn(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -329,15 +329,15 @@ func (p *purge) mayGoOn(ctx context.Context) bool {
 		p.err = fmt.Errorf("cascade of %s: %w", keyhash.Item(p.t.parent), context.Cause(ctx))
 		return false
 	case !p.until.IsZero() && !time.Now().Before(p.until) && (p.other || p.deleted > 0):
-		// A message that has deleted nothing goes on: sent once more, it would begin
-		// with the same rows, and go round for ever.
+		// A message that has deleted nothing continues. Sent again, it would
+		// begin with the same rows and repeat for ever.
 		p.end = more
 		return false
 	}
 	return true
 }
 
-// settle counts what became of deletes.
+// settle counts the results of deletes.
 func (p *purge) settle(keys []sluice.Item, errs []error) {
 	p.mu.Lock()
 	gone := len(keys)
@@ -346,8 +346,8 @@ func (p *purge) settle(keys []sluice.Item, errs []error) {
 		switch {
 		case err == nil:
 			continue
-		case errors.Is(err, errStopped): // it was not tried
-		case condition != nil: // it is no child any more, or newer
+		case errors.Is(err, errStopped): // not tried
+		case condition != nil: // no longer a child, or newer
 			for _, it := range condition.Items {
 				if err := p.t.incomparable(it); err != nil && p.t.belongs(it) {
 					p.failures.add(keys[i], err)
@@ -386,9 +386,8 @@ func (p *purge) stopped() bool {
 	return p.end != goOn || p.err != nil || p.full
 }
 
-// guard calls f and keeps its error. A panic, or the end of its goroutine, is
-// one too: here it would take the process with it, where the caller's own is
-// the record's.
+// guard calls f and keeps its error. A panic or Goexit becomes an error too. On
+// this goroutine it would end the process; on the caller's it fails the record.
 func (p *purge) guard(f func() error) {
 	returned := false
 	defer func() {

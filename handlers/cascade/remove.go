@@ -14,15 +14,15 @@ const (
 	noChildren   = "no children by the parent's attributes"
 )
 
-// Remove handles the record of a parent that was deleted, by whomever, a time
-// to live included: it deletes the children, or sends the messages that make
-// Work do so. It is a [sluice.Handler].
+// Remove handles the record of a deleted parent, also of one deleted by its time
+// to live. It deletes the children, or sends messages to Work. It is a
+// [sluice.Handler].
 //
-// The stream needs old images if a child's keys are made of attributes that are
-// not of the parent's key. A parent without such an attribute has no children
-// of that kind. When some kinds fail, a retry looks at all of them again.
+// The stream needs old images if the children's keys use attributes outside of the
+// parent's key. A parent without such an attribute has no children of that kind.
+// If some kinds fail, a retry processes all kinds again.
 func (c *Cascade) Remove(ctx context.Context, rec *sluice.Record) error {
-	if rec.Table != c.c.Table { // its parent would be looked for in the wrong table, and not found
+	if rec.Table != c.c.Table { // the parent would not be found in the wrong table
 		return sluice.Permanent(fmt.Errorf("a record of table %s came to the cascade of table %s", rec.Table, c.c.Table))
 	}
 	parent, err := c.parentKey(rec.Keys)
@@ -46,7 +46,7 @@ func (c *Cascade) Remove(ctx context.Context, rec *sluice.Record) error {
 			if back {
 				return c.stopped(t)
 			}
-			return err // of a read of the same item that others would make as well
+			return err // other kinds would fail at the same read
 		}
 		err = c.inline(ctx, t, p)
 		if sluice.IsSkip(err) {
@@ -62,7 +62,7 @@ func (c *Cascade) Remove(ctx context.Context, rec *sluice.Record) error {
 	return join(fails)
 }
 
-// inline deletes what the Threshold allows and hands over what is left.
+// inline deletes rows up to the Threshold and hands over the rest.
 func (c *Cascade) inline(ctx context.Context, t *target, p *purge) error {
 	end := more
 	if c.c.Threshold != 0 {
@@ -90,8 +90,8 @@ func (c *Cascade) inline(ctx context.Context, t *target, p *purge) error {
 	return nil
 }
 
-// inlineUntil returns until when Remove begins deletes: the message that hands
-// over needs time, too.
+// inlineUntil returns the time until which Remove begins deletes. It leaves time
+// for the message that hands over.
 func (c *Cascade) inlineUntil(ctx context.Context) time.Time {
 	now := time.Now()
 	spend := c.c.InlineTime

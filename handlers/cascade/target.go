@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// target is the children of one kind of one parent.
+// target is the children of one kind and one parent.
 type target struct {
 	c         *Cascade
 	child     *Child
@@ -19,10 +19,10 @@ type target struct {
 	partition sluice.Item // one attribute
 	prefix    string      // of the sort key; "" is none
 	limit     sluice.Item // one attribute, of NotNewer; absent is none
-	sweep     bool        // what a sweep is after
+	sweep     bool        // the target of a sweep
 }
 
-// parentKey returns the key that key attributes, or an item, hold.
+// parentKey returns the key in key attributes or an item.
 func (c *Cascade) parentKey(it sluice.Item) (sluice.Item, error) {
 	return keyOf(it, c.c.Table, c.c.Key)
 }
@@ -39,15 +39,15 @@ func keyOf(it sluice.Item, table string, names []string) (sluice.Item, error) {
 		}
 	}
 	key := it.Only(names...)
-	if key.Len() != len(names) { // found, but not by their whole name
+	if key.Len() != len(names) { // a dotted path was found instead of the whole name
 		return sluice.Item{}, fmt.Errorf("an item of table %s has no attributes %q, which are said to be its key", table, names)
 	}
 	return key, nil
 }
 
-// target returns the children of a parent that was deleted at a time; false when it
-// has none, because it lacks an attribute that their keys are made of. image is the
-// parent's item as it was, if it is known.
+// target returns the children of a parent that was deleted at a time. It returns
+// false if the parent lacks an attribute of their keys, and so has none. image is
+// the parent's old item, if known.
 func (c *Cascade) target(child *Child, parent, image sluice.Item, deleted time.Time) (*target, bool, error) {
 	t := &target{c: c, child: child, parent: parent}
 	limit, err := child.NotNewer.of(image, deleted)
@@ -75,8 +75,7 @@ func (c *Cascade) target(child *Child, parent, image sluice.Item, deleted time.T
 	return t, true, nil
 }
 
-// of returns the attribute as the parent's key or image has it; false when the
-// parent does not.
+// of returns the attribute from the parent's key or image; false if both lack it.
 func (a Attr) of(key, image sluice.Item) (item.Attribute, bool, error) {
 	if a.From == "" {
 		return item.String(a.Name, a.Before+a.After), true, nil
@@ -106,7 +105,7 @@ func (a Attr) of(key, image sluice.Item) (item.Attribute, bool, error) {
 	}
 }
 
-// query asks for the keys of the children, from the start.
+// query returns a query for the keys of the children, from the start.
 func (t *target) query() dynamo.Query {
 	q := dynamo.Query{
 		Table: t.child.Table, Index: t.child.Index, Limit: t.c.c.PageSize,
@@ -131,9 +130,9 @@ func (t *target) query() dynamo.Query {
 	return q
 }
 
-// mayBegin returns the attributes in which a dotted path may begin, as Lookup
-// takes it: one that is not asked for would make Exclude see nothing, and what
-// is to stay would go.
+// mayBegin returns the attributes with which a dotted path may begin, as Lookup
+// resolves it. If the query omitted one, Exclude would miss it, and a row that
+// must stay would be deleted.
 func mayBegin(path string) (names []string) {
 	for i, c := range path {
 		if c == '.' && i > 0 {
@@ -143,7 +142,7 @@ func mayBegin(path string) (names []string) {
 	return append(names, path)
 }
 
-// attribute returns the attribute of that name, one of a key.
+// attribute returns the key attribute of that name.
 func attribute(it sluice.Item, name string) item.Attribute {
 	v, _ := it.Lookup(name)
 	switch v.Kind() {
@@ -155,9 +154,9 @@ func attribute(it sluice.Item, name string) item.Attribute {
 	return item.String(name, v.Str())
 }
 
-// strays says how the partition and prefix of a message are not those of its
-// parent, as far as the parent's key tells; "" if they are. What is made of
-// other attributes is the sender's to know: the parent is gone.
+// strays describes how the partition and prefix of a message differ from those of
+// its parent's key; "" if they agree. Other attributes cannot be checked, because
+// the parent is gone.
 func (t *target) strays() string {
 	if want, ok, err := t.child.Partition.of(t.parent, sluice.Item{}); err == nil && ok && !item.Of(want).Equal(t.partition) {
 		return "key is not that of the parent's children"
@@ -176,8 +175,8 @@ func (t *target) isParent(key sluice.Item) bool {
 	return t.child.Table == t.c.c.Table && key.Equal(t.parent)
 }
 
-// deletion returns the deletion of rows, without its guard. Where the key does not
-// report whether a row is a child that may go, a condition does.
+// deletion returns the deletion of rows, without its guard. If the key cannot tell
+// whether a row may be deleted, a condition does.
 func (t *target) deletion(keys []sluice.Item) dynamo.GuardedDelete {
 	d := dynamo.GuardedDelete{Table: t.child.Table, Keys: keys, Names: map[string]string{}, Values: map[string]any{}}
 	var terms []string
@@ -203,8 +202,7 @@ func (t *target) deletion(keys []sluice.Item) dynamo.GuardedDelete {
 	return d
 }
 
-// belongs reports whether an item is a child of the parent by its own
-// attributes.
+// belongs reports whether an item's own attributes make it a child of the parent.
 func (t *target) belongs(it sluice.Item) bool {
 	want, _ := t.partition.Lookup(t.child.Partition.Name)
 	if v, ok := it.Lookup(t.child.Partition.Name); !ok || !v.Equal(want) {

@@ -8,16 +8,15 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Work handles the messages that Remove sends, and those that it sends itself:
-// it deletes the children of the parent that the message names. What is left at
-// the end of its time goes on with the same message, sent once more. It is a
-// [sluice.Handler], and the same as Worker(c).
+// Work handles the messages of Remove and its own: it deletes the children of the
+// parent in the message. At the end of its time it sends the same message again
+// for the rest. It is a [sluice.Handler], and the same as Worker(c).
 func (c *Cascade) Work(ctx context.Context, rec *sluice.Record) error {
 	return worker{c.c.Table: {c}}.work(ctx, rec)
 }
 
-// Worker returns the handler of the messages of several Cascades that share a
-// queue. Two of the same table must have different names for all of their
+// Worker returns the handler for the messages of several Cascades that share a
+// queue. Cascades of the same table must have different names for all of their
 // children.
 func Worker(cs ...*Cascade) (sluice.Handler, error) {
 	w := make(worker)
@@ -90,9 +89,9 @@ func (w worker) work(ctx context.Context, rec *sluice.Record) error {
 	return c.sendSweep(ctx, t)
 }
 
-// workUntil returns until when Work begins deletes for a message: Margin before
-// its time is over, but after half of the time at least, since a message that is
-// sent on without having got anywhere would go round for ever.
+// workUntil returns the time until which Work begins deletes for a message: Margin
+// before the end of its time, but not before half of the time. A message that is
+// sent again without progress would repeat for ever.
 func (c *Cascade) workUntil(ctx context.Context) time.Time {
 	now := time.Now()
 	spend := c.c.Budget

@@ -14,13 +14,13 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// An application may delete an escalation, and put another with the same id. The
-// attempts of the deleted one are still there. Times tell whose an attempt is: no
-// attempt is made before the record of its escalation's INSERT was created, nor
-// before its escalation has started.
+// An application may delete an escalation and put another with the same id. The
+// attempts of the deleted one remain. Their times show to which escalation they
+// belong: no attempt is older than the INSERT record or the start of its
+// escalation.
 
-// clockSlack is by how much the clocks of a consumer, the application and DynamoDB
-// may differ, with the fractions of a second that their times lack.
+// clockSlack is the allowed difference between the clocks of a consumer, the
+// application and DynamoDB, including fractions of a second that times omit.
 const clockSlack = 2 * time.Second
 
 // leftBehind reports whether the first attempt of a round was made before t.
@@ -33,10 +33,10 @@ func (c Config) leftBehind(ctx context.Context, id string, round int64, t time.T
 	return err == nil && at.Before(t.Add(-clockSlack)), nil
 }
 
-// reused begins a round for an INSERT if the escalation's round has attempts of a
-// deleted escalation, and returns the escalation as it is then; or the absent Item.
-// A round that is not the INSERT's was begun since, so that the same INSERT begins
-// no second one.
+// reused begins a round for an INSERT if the current round has attempts of a
+// deleted escalation. It returns the changed escalation, or the absent Item. If
+// the round is already later than the INSERT's, it does nothing: the same INSERT
+// begins no second round.
 func (s *Escalator) reused(ctx context.Context, rec *sluice.Record, e Escalation) (raised sluice.Item, err error) {
 	a := s.c.Escalation
 	status, _ := e.Item.Lookup(a.Status)
@@ -52,16 +52,16 @@ func (s *Escalator) reused(ctx context.Context, rec *sluice.Record, e Escalation
 		return raised, err
 	}
 	raised, err = s.c.raise(ctx, e.ID, e.Item, round, rec.Created)
-	if dynamo.IsCondition(err) { // the next try reads what it is now
+	if dynamo.IsCondition(err) { // the next try reads the current state
 		err = fmt.Errorf("escalation %s has changed just now", keyhash.Text(e.ID))
 	}
 	return raised, err
 }
 
-// raise writes the number of a new round, and when it began, into an escalation
-// that is still active and in the round that was read, and returns it as it is
-// then. The number is the first after last that has no attempts: an application
-// that puts whole items may have lost the round.
+// raise writes the number and start of a new round into an escalation that is
+// still active and in the round that was read. It returns the changed escalation.
+// The number is the first after last without attempts: an application that puts
+// whole items may have lost the round.
 func (c Config) raise(ctx context.Context, id string, read sluice.Item, last int64, began time.Time) (sluice.Item, error) {
 	next, err := c.unused(ctx, id, last+1)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c Config) raise(ctx context.Context, id string, read sluice.Item, last int
 	return read.With(item.Number(a.Round, strconv.FormatInt(next, 10)), item.String(a.RoundStarted, message.FormatTime(began))), nil
 }
 
-// unused is the first round from a number on that has no attempts.
+// unused returns the first round without attempts, starting at a number.
 func (c Config) unused(ctx context.Context, id string, round int64) (int64, error) {
 	for ; ; round++ {
 		key := tryKey(id, round, 0)

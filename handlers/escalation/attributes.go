@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// attempt is a step that was tried.
+// attempt is an attempted step.
 type attempt struct {
 	escalation            string
 	round, repeat, number int64
@@ -20,7 +20,7 @@ type attempt struct {
 	at                    time.Time
 }
 
-// tryKey is the key of an attempt: its round is 0 where nothing was taken back.
+// tryKey is the key of an attempt; round 0 is the first.
 func tryKey(id string, round, number int64) string {
 	return dedupeKey(id, strconv.FormatInt(number, 10), round)
 }
@@ -48,9 +48,9 @@ func (a AttemptAttributes) read(it sluice.Item) (at attempt, err error) {
 	return at, err
 }
 
-// read returns the escalation and whether it is active; of one that is not,
-// nothing else is read. A bad value in an optional attribute is a problem that
-// is told, and no reason to call nobody.
+// read returns the escalation and whether it is active. It reads nothing else of
+// an inactive one. A bad value in an optional attribute is reported as a problem,
+// but does not stop the calls.
 func (a EscalationAttributes) read(id string, it sluice.Item) (e Escalation, active bool, err error) {
 	e = Escalation{ID: id, Item: it}
 	status, err := text(it, a.Status)
@@ -94,9 +94,9 @@ func (a EscalationAttributes) read(id string, it sluice.Item) (e Escalation, act
 	return e, true, nil
 }
 
-// StillIn returns op with the condition that its escalation is active, and in the
-// round that it was in when it was read. It takes the placeholders #active, :active,
-// #round and :round.
+// StillIn returns op with the condition that its escalation is active and in the
+// round that escalation shows. It uses the placeholders #active, :active, #round
+// and :round.
 func (a EscalationAttributes) StillIn(escalation sluice.Item, op dynamo.Op) dynamo.Op {
 	name := cmp.Or(a.Round, defaultRound)
 	op = op.Name("#active", a.Status).Value(":active", a.Active).Name("#round", name)
@@ -135,7 +135,7 @@ func integer(it sluice.Item, path string) (int64, error) {
 	return n, nil
 }
 
-// count is a whole number from 0, which is also what a missing one is.
+// count reads an integer of 0 or more; a missing one is 0.
 func count(it sluice.Item, path string) (int64, error) {
 	if _, there := it.Lookup(path); !there {
 		return 0, nil
@@ -159,7 +159,7 @@ func moment(it sluice.Item, path string) (time.Time, error) {
 	return t, nil
 }
 
-// texts are those of a list or a string set, each once; there is at least one.
+// texts reads the distinct texts of a list or string set; at least one.
 func texts(it sluice.Item, path string) (all []string, err error) {
 	v, ok := it.Lookup(path)
 	if !ok {

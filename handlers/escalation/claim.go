@@ -19,40 +19,40 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// The life of an attempt, and what a crash leaves behind:
+// The states of an attempt, and a message's reaction:
 //
-//	absent                 nobody has begun: whoever gets the message claims it
+//	absent                 nobody has begun: the message claims it
 //	lease, no At           it is being tried, or its process died: the message
-//	                       is left in the queue until the lease is over, and
-//	                       then taken over on condition of the same owner
+//	                       stays in the queue until the lease ends, and then
+//	                       takes over on condition of the same owner
 //	At and outcome, no lease
 //	                       it was attempted: the stream has the change, and the
 //	                       message is dropped
 //
-// All is written on condition of the state before, so that of two that come at
-// once one wins and the other finds what it did. At is set by a change of its
-// own, also for a step that is skipped: the next step comes from that MODIFY.
+// Every write is conditional on the previous state. Of two concurrent messages one
+// wins, and the other sees its result. At is set by a separate change, even for a
+// skipped step: its MODIFY record starts the next step.
 
-// Each write is of the attempt alone. A transaction with a check of the
-// escalation would hold that item for a moment, and the application that
-// acknowledges just then would get a TransactionConflictException. Instead the
-// escalation is read again once the step is claimed: an acknowledgement before
+// Each write touches only the attempt. A transaction with a check of the
+// escalation would hold that item for a moment, and the application's
+// acknowledgement would fail with a TransactionConflictException. Instead the
+// consumer reads the escalation again after the claim: an acknowledgement before
 // that stops the call.
 
 // lease is the right to try a step.
 type lease struct {
-	owner string // drawn anew for each claim
+	owner string // random for each claim
 	until time.Time
 	key   sluice.Item // of the attempt
 	made  bool        // the claim put the attempt
 	other bool        // the attempt is of another step than the message
 
-	contacts map[string]string // outcomes, of those whose calls need no repetition
+	contacts map[string]string // outcomes of contacts that need no further call
 }
 
-// claim returns the lease of a step; any error of it is the message's outcome. An
-// attempt that is taken over says itself of which step it is: the ladder may have
-// been edited since, and the message be the watchdog's.
+// claim returns the lease of a step; its errors are outcomes of the message. An
+// attempt that is taken over names its own step: the ladder may have been edited
+// since, and the message may come from the watchdog.
 func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 	t := *of
 	attempt, err := s.newAttempt(t)
@@ -73,7 +73,7 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 		return l, err
 	}
 
-	// Somebody was here before, if it was not this very write, whose answer was lost.
+	// Another claim was first, unless this very write's response was lost.
 	if v, _ := found.Lookup(s.c.Claim.Owner); v.Str() == l.owner {
 		l.made = true
 		return l, nil
@@ -97,7 +97,8 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 		Name("#owner", s.c.Claim.Owner).Name("#until", s.c.Claim.Until).Name("#at", s.c.Config.Attempt.At).
 		Value(":owner", l.owner).Value(":until", message.FormatTime(l.until))
 	if owner == "" {
-		// The key exists: an update must not make an attempt of a lease alone.
+		// The key must exist: an update must not create an attempt of only a
+		// lease.
 		takeOver = takeOver.If("attribute_exists(#key) AND attribute_not_exists(#owner) AND attribute_not_exists(#at)").Name("#key", s.c.AttemptKey[0])
 	} else {
 		takeOver = takeOver.If("#owner = :dead AND attribute_not_exists(#at)").Value(":dead", owner)
@@ -106,7 +107,7 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 	if err != nil || !found.Exists() {
 		return l, err
 	}
-	// Somebody else has taken it over meanwhile, if it was not this very write.
+	// Another claim took it over meanwhile, unless this very write did.
 	if v, _ := found.Lookup(s.c.Claim.Owner); v.Str() == l.owner {
 		return l, nil
 	}
@@ -116,7 +117,7 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 	return l, s.claimError(t, err)
 }
 
-// newAttempt is the attempt of a step with its round and repeat, where it has any.
+// newAttempt returns the attempt of a step, with round and repeat if not 0.
 func (s *Consumer) newAttempt(t Try) (sluice.Item, error) {
 	attempt := s.c.NewAttempt(t)
 	for _, n := range []struct {
@@ -133,7 +134,7 @@ func (s *Consumer) newAttempt(t Try) (sluice.Item, error) {
 	return attempt, nil
 }
 
-// stepOf is which step an attempt is of.
+// stepOf returns the step of an attempt.
 func (s *Consumer) stepOf(attempt sluice.Item) (step Step, err error) {
 	if step.ID, err = text(attempt, s.c.Config.Attempt.StepID); err != nil {
 		return step, err
@@ -142,8 +143,7 @@ func (s *Consumer) stepOf(attempt sluice.Item) (step Step, err error) {
 	return step, err
 }
 
-// called are the contacts of a step that need no further call, and what became of
-// them.
+// called returns the outcomes of a step's contacts that need no further call.
 func (s *Consumer) called(attempt sluice.Item) map[string]string {
 	outcomes := map[string]string{}
 	if v, ok := attempt.Lookup(s.c.Claim.Contacts); ok {
@@ -169,7 +169,7 @@ func (s *Consumer) claimError(t Try, err error) error {
 	return fmt.Errorf("step %s: %w", keyhash.Text(t.DedupeKey), err)
 }
 
-// write makes a claim's write, and returns the attempt that was in its way.
+// write makes a claim's write, or returns the attempt that prevented it.
 func (s *Consumer) write(ctx context.Context, t Try, op dynamo.Op) (found sluice.Item, err error) {
 	err = s.c.Config.Write(ctx, op)
 	refused, ok := errors.AsType[*dynamo.ConditionError](err)
@@ -182,8 +182,8 @@ func (s *Consumer) write(ctx context.Context, t Try, op dynamo.Op) (found sluice
 	return found, err
 }
 
-// abandon takes back a claim for which nobody was called: an escalation that is
-// over keeps no attempt that was not made. Without success the attempt stays,
+// abandon withdraws a claim for which nobody was called, so that an ended
+// escalation has no attempt that was not made. If it fails, the attempt stays
 // without a time.
 func (s *Consumer) abandon(ctx context.Context, t Try, l lease) {
 	if !l.made {
@@ -195,9 +195,9 @@ func (s *Consumer) abandon(ctx context.Context, t Try, l lease) {
 		Name("#owner", s.c.Claim.Owner).Name("#at", s.c.Config.Attempt.At).Value(":me", l.owner))
 }
 
-// free returns the owner of a lease that is over, or "" where there is none
-// because someone else wrote the attempt. An attempt that was made is a Skip;
-// one that is being tried is left in the queue until its lease ends.
+// free returns the owner of an expired lease, or "" if another writer made the
+// attempt. A finished attempt is a Skip. The message of a running attempt stays in
+// the queue until the lease ends.
 func (s *Consumer) free(attempt sluice.Item) (owner string, err error) {
 	if _, made := attempt.Lookup(s.c.Config.Attempt.At); made {
 		return "", sluice.Skip("attempted before")
@@ -218,7 +218,7 @@ func (s *Consumer) free(attempt sluice.Item) (owner string, err error) {
 	return owner, nil
 }
 
-// Limits of what is still written when a step was tried, or the process ends.
+// Limits of the last writes after a step was tried, or when the process ends.
 const (
 	finishTries    = 5
 	finishPause    = 250 * time.Millisecond // after the first try, doubled each time
@@ -226,12 +226,11 @@ const (
 	releaseTimeout = 5 * time.Second
 )
 
-// finish writes down that the step was attempted, also when the process is
-// ending: what was done and not written down is not known to anybody. It
-// therefore tries a few times itself, since nothing remembers the call between
-// two deliveries. When all fail the message comes again, and the step is tried
-// again with the same key when the lease is over. why is the reason of another
-// outcome than Contacted.
+// finish records that the step was attempted, even while the process is ending:
+// otherwise nobody knows of the call. It retries a few times, because nothing
+// remembers the call between two deliveries. If all tries fail, the message comes
+// again, and the step is tried again with the same key when the lease is over. why
+// is the reason for an outcome other than Contacted.
 func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string, why error) error {
 	at := s.c.Config.Now().Truncate(time.Second)
 	set := "SET #at = :at, #outcome = :outcome"
@@ -258,7 +257,7 @@ func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string, w
 	}
 }
 
-// bounded is a text as an attempt keeps it.
+// bounded shortens a text for an attempt.
 func bounded(text string) string {
 	const most = 1024
 	if len(text) > most {
@@ -267,10 +266,10 @@ func bounded(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// lost is the outcome of a message whose step was taken over when its lease was
-// over: what the other writes is what counts. As long as it has not, the message
-// stays in the queue: that process may die, too. The attempt may also have been
-// deleted, or made by a try whose answer was lost.
+// lost is the outcome of a message whose step was taken over after its lease
+// ended: the other's result counts. Until there is one, the message stays in the
+// queue, because the other process may die too. The attempt may also be deleted,
+// or finished by a write whose response was lost.
 func (s *Consumer) lost(t Try, err error) error {
 	var found sluice.Item
 	if refused, ok := errors.AsType[*dynamo.ConditionError](err); ok && len(refused.Items) > 0 {
@@ -285,23 +284,23 @@ func (s *Consumer) lost(t Try, err error) error {
 	return s.claimError(t, err)
 }
 
-// detached makes a write that the end of ctx does not stop.
+// detached makes a write that does not stop when ctx ends.
 func (s *Consumer) detached(ctx context.Context, timeout time.Duration, op dynamo.Op) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	return s.c.Config.Write(ctx, op)
 }
 
-// release ends a lease at once, so that the next delivery need not wait for it.
-// Without success the step waits until the lease is over, and all of its contacts
-// are called again, with the same keys.
+// release ends a lease at once, so that the next delivery need not wait for it. If
+// it fails, the step waits for the end of the lease, and all of its contacts are
+// called again with the same keys.
 func (s *Consumer) release(ctx context.Context, t Try, l lease) {
 	_ = s.detached(ctx, releaseTimeout, s.owned(l, "SET #until = :now", "").
 		Name("#until", s.c.Claim.Until).Value(":now", message.FormatTime(s.c.Config.Now())))
 }
 
-// owned is a change of an attempt that is still ours and not made. It writes down
-// which contacts were called, too.
+// owned is a change of an attempt that is ours and not finished. It also records
+// which contacts were called.
 func (s *Consumer) owned(l lease, set, remove string) dynamo.Op {
 	op := dynamo.Update(s.c.AttemptTable, l.key, set+remove)
 	if len(l.contacts) > 0 {

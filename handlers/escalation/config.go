@@ -16,66 +16,67 @@ import (
 	"github.com/sluicehq/sluice/metrics"
 )
 
-// Config describes one kind of escalation. Where no default is stated the
-// field is required. The functions must be safe for concurrent use.
+// Config describes one kind of escalation. A field without a stated default is
+// required. The functions must be safe for concurrent use.
 type Config struct {
 	Escalation EscalationAttributes
 	Step       StepAttributes
 	Attempt    AttemptAttributes
 
-	// Table and Key say where an escalation is, for the number of a new round.
+	// Table and Key locate an escalation, to write the number of a new round.
 	Table string
 	Key   func(id string) sluice.Item
 
-	// Get reads an escalation by its id, consistently. The absent Item stands
-	// for one that does not exist.
+	// Get reads an escalation by its id, consistently. A missing one is the
+	// absent Item.
 	Get func(ctx context.Context, id string) (sluice.Item, error)
 
 	// Query reads all items of a ladder's partition, consistently, in any
-	// order. Those that are no steps are left for Admit to look at.
+	// order. It may include other items for Admit.
 	Query func(ctx context.Context, partition string) ([]sluice.Item, error)
 
-	// GetAttempt reads an attempt, consistently. The absent Item stands for one
-	// that does not exist.
+	// GetAttempt reads an attempt, consistently. A missing one is the absent
+	// Item.
 	GetAttempt func(ctx context.Context, id string, round, number int64) (sluice.Item, error)
 
-	// Write makes one write. It says with a [*dynamo.ConditionError], whose Items
-	// it fills, why not.
+	// Write makes one write. A failed condition is a [*dynamo.ConditionError]
+	// with its Items.
 	Write func(ctx context.Context, op dynamo.Op) error
 
-	// Admit says why an escalation cannot go on with the items that Query
-	// returned, or "" (default: it always can). The reason goes to Fail.
+	// Admit returns why an escalation cannot continue with the items of Query,
+	// or "" (default: it always can). The reason goes to Fail.
 	Admit func(e Escalation, partition []sluice.Item) (reason string)
 
-	// Reasons that Fail is given.
+	// Reasons for Fail.
 	NoSteps    string // the ladder has no step (default "no_steps")
-	BadSteps   string // it has steps, of which none can be read (default "bad_steps")
+	BadSteps   string // no step of the ladder is readable (default "bad_steps")
 	NoResponse string // the escalation expires (default "no_response")
 
-	// NobodyCalled is the reason when the escalation expires and every attempt of the
-	// round has failed or was skipped (default "nobody_called"). It is an alarm, too.
+	// NobodyCalled is the reason when the escalation expires and every attempt
+	// of the round failed or was skipped (default "nobody_called"). It also
+	// raises an alarm.
 	NobodyCalled string
 
-	// Problem is told of each bad step that is passed over, and of each optional
-	// attribute of an escalation that is ignored because its value is bad
-	// (default: an error in the log of slog.Default).
+	// Problem is called for each bad step that is skipped, and for each
+	// optional attribute that is ignored because of a bad value (default: an
+	// error in the log of slog.Default).
 	Problem func(ctx context.Context, e Escalation, err error)
 
-	// Fail ends an escalation, on condition that it is still active and in the same
-	// round ([EscalationAttributes.StillIn]); nil also when it is not.
+	// Fail ends an escalation if it is still active and in the same round
+	// ([EscalationAttributes.StillIn]). Otherwise it returns nil too.
 	Fail func(ctx context.Context, e Escalation, reason string) error
 
-	// StepBody and ExpiryBody make the messages' bodies. What they return must
-	// depend on nothing but their argument: no clock, no random value.
+	// StepBody and ExpiryBody make the message bodies. The result must depend
+	// only on the argument: no clock, no random value.
 	StepBody   func(Try) []byte
 	ExpiryBody func(Expiry) []byte
 
-	// ExpireAfter is how long after the last attempt of a climb an escalation
-	// expires, or the ladder is repeated.
+	// ExpireAfter is the time from the last attempt of a climb until the
+	// escalation expires or the ladder repeats.
 	ExpireAfter time.Duration
 
-	// Repeat is how often the ladder is climbed again after the first time,
-	// unless the escalation has an attribute of its own for it (default 0).
+	// Repeat is the number of further climbs, unless an attribute of the
+	// escalation sets it (default 0).
 	Repeat int64
 
 	// Send makes a message durable. Its attributes are dedupeKey and notBefore.
@@ -87,8 +88,8 @@ type Config struct {
 	Kind    string        // label of the metrics (default "escalation")
 	counts  series
 
-	MaxDelay time.Duration    // of a message (default 15 min, what SQS allows)
-	Now      func() time.Time // default time.Now; only for a message's delay
+	MaxDelay time.Duration    // of a message (default 15 min, the limit of SQS)
+	Now      func() time.Time // default time.Now; only for the delay of a message
 }
 
 // EscalationAttributes name the attributes, or dotted paths, of an escalation.
@@ -97,52 +98,52 @@ type EscalationAttributes struct {
 	Ladder  string // partition of its steps
 	Started string // RFC 3339; the wait of the first step counts from here
 	Status  string // S, top-level
-	Active  string // the Status of one that still climbs
+	Active  string // Status of an active escalation
 
-	// Round and RoundStarted are written when a new round begins, and top-level.
+	// Round and RoundStarted are top-level and written when a new round begins.
 	// The later of Started and RoundStarted is the start of a round.
 	Round        string // N, 0 when it is missing (default "round")
 	RoundStarted string // RFC 3339 (default "roundStarted")
 
-	// Optional attributes; without a name here there are none.
-	SnoozedUntil string // RFC 3339; nothing is sent or called before
-	ResumeAt     string // N; a round begins at the first step of this order or a later one
-	Repeat       string // N; goes before Config.Repeat
+	// Optional attributes; "" is none.
+	SnoozedUntil string // RFC 3339; no message and no call before
+	ResumeAt     string // N; a round begins at the first step of this order or later
+	Repeat       string // N; overrides Config.Repeat
 }
 
 // AttemptAttributes name the attributes, or dotted paths, of an attempt.
 type AttemptAttributes struct {
 	Escalation string // id of the escalation
 	Number     string // N, from 0 in each round
-	Order      string // N, of the step that was tried
-	StepID     string // of the step that was tried
+	Order      string // N, of the attempted step
+	StepID     string // of the attempted step
 	At         string // RFC 3339; the wait of the next step counts from here
 	Round      string // N, 0 when it is missing (default "round")
 	Repeat     string // N, 0 when it is missing (default "repeat")
 	Outcome    string // Contacted, Failed or Skipped; Contacted when it is missing (default "outcome")
 }
 
-// Escalation is one that still climbs.
+// Escalation is an active escalation.
 type Escalation struct {
 	ID           string
 	Ladder       string
 	Round        int64
-	Started      time.Time // of the round
-	SnoozedUntil time.Time // zero: it is not snoozed
+	Started      time.Time // start of the round
+	SnoozedUntil time.Time // zero: not snoozed
 	Item         sluice.Item
 
 	resumeAt, repeat *int64
 	problems         []error // of optional attributes
 }
 
-// Try is a step whose turn it is.
+// Try is a step to try.
 type Try struct {
 	Escalation Escalation
 	Step       Step
 	Round      int64
 	Repeat     int64  // of the ladder, 0 in the first climb
 	Number     int64  // from 0 in each round
-	Contact    string // which of Step.Contacts is called, in a call of ConsumerConfig.Contact
+	Contact    string // the one of Step.Contacts to call, in a call of ConsumerConfig.Contact
 	NotBefore  time.Time
 	DedupeKey  string // "<escalation>#<number>", in a later round "<escalation>#<number>@<round>", of one of several contacts with "/<contact>"
 }
@@ -155,7 +156,7 @@ type Expiry struct {
 	DedupeKey  string // "<escalation>#expire", in a later round "<escalation>#expire@<round>"
 }
 
-// dedupeKey tells a message of an escalation from all others.
+// dedupeKey identifies a message of an escalation.
 func dedupeKey(id, what string, round int64) string {
 	key := id + "#" + what
 	if round != 0 {

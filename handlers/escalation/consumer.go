@@ -11,48 +11,49 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// ConsumerConfig describes how the messages of an escalation are consumed.
-// Where no default is stated the field is required. The functions must be safe
-// for concurrent use.
+// ConsumerConfig describes the consumer of an escalation's messages. A field
+// without a stated default is required. The functions must be safe for concurrent
+// use.
 type ConsumerConfig struct {
-	// Config is what the messages were made with; see [New].
+	// Config is the Config that made the messages; see [New].
 	Config Config
 
-	// Message names the members of StepBody's and ExpiryBody's objects.
+	// Message names the members of the bodies of StepBody and ExpiryBody.
 	Message MessageMembers
 
-	// NewAttempt makes the attempt of a step: its key, and all attributes that
-	// are known before it was tried. It must depend on nothing but its
-	// argument. Of a step that is gone the argument holds ID and Order alone.
+	// NewAttempt makes the attempt of a step: its key, and all attributes known
+	// before the try. It must depend only on its argument. For a missing step
+	// the argument has only ID and Order.
 	AttemptTable string
 	AttemptKey   []string // names of the key attributes
 	NewAttempt   func(Try) sluice.Item
 
-	// Claim names what the consumer adds to an attempt.
+	// Claim names the attributes that the consumer adds to an attempt.
 	Claim ClaimAttributes
 
-	// Contact tries a step, or one of its contacts, which are called at the same
-	// time. Its DedupeKey is the same in every call for that contact: a provider
-	// that is given it as an idempotency key does not disturb anybody twice. It
-	// must return soon after ctx has ended. nil is an attempt that was made; so is
-	// a [sluice.Permanent] error, and a [sluice.Skip] passes the contact over. Any
-	// other is tried again, if it is a [sluice.RetryAfter] not before that.
+	// Contact tries a step, or one of its contacts, which are called
+	// concurrently. Its DedupeKey is the same in every call for that contact:
+	// use it as the provider's idempotency key, and nobody is called twice.
+	// Contact must return soon after ctx ends. nil, or a [sluice.Permanent]
+	// error, ends the attempt. A [sluice.Skip] skips the contact. Any other
+	// error is retried, a [sluice.RetryAfter] not before its time.
 	Contact func(ctx context.Context, t Try) error
 
-	// Called, if it is set, is told of each call of Contact, concurrently; outcome
-	// is "" when it is to be repeated.
+	// Called, if set, is called after each call of Contact, concurrently.
+	// outcome is "" if the call will be repeated.
 	Called func(t Try, outcome string, err error)
 
-	// Lease is how long a step belongs to who tries it (default 2 min). After
-	// a crash in the middle it is tried again when the lease is over. It must
-	// be longer than Timeout by more than clocks differ.
+	// Lease is how long one process has the right to try a step (default 2
+	// min). After a crash another tries it when the lease is over. Lease must
+	// exceed Timeout by more than the difference between clocks.
 	Lease time.Duration
-	// Timeout bounds one call of Contact, with the claim before it (default 30 s).
+	// Timeout limits one call of Contact, with the claim before it (default 30
+	// s).
 	Timeout time.Duration
-	// GiveUpAfter is how long after it was due a contact is tried again when
-	// Contact fails for the moment, or panics (default 10 min). It then counts
-	// as attempted, so that the next step has its turn; at once when a
-	// [sluice.RetryAfter] asks for longer than that.
+	// GiveUpAfter is how long after its due time a contact is retried while
+	// Contact fails temporarily, or panics (default 10 min). Then it counts as
+	// attempted, and the next step follows. A [sluice.RetryAfter] beyond that
+	// gives up at once.
 	GiveUpAfter time.Duration
 }
 
@@ -62,47 +63,47 @@ type MessageMembers struct {
 	StepID     string
 	Order      string // of the step
 	Number     string // of the attempt
-	Round      string // default "round"; a message without it is of round 0
-	Repeat     string // default "repeat"; a message without it is of the first climb
+	Round      string // default "round"; if missing, round 0
+	Repeat     string // default "repeat"; if missing, the first climb
 	NotBefore  string // default "notBefore"
 }
 
-// ClaimAttributes name what the consumer writes into an attempt, beside those of
-// [AttemptAttributes]. All are top-level, and strings where nothing else is said.
+// ClaimAttributes name the attributes that the consumer writes into an attempt,
+// besides [AttemptAttributes]. All are top-level, and strings unless stated.
 type ClaimAttributes struct {
 	Owner string // of the lease (default "leaseOwner")
 	Until string // end of the lease, in RFC 3339 (default "leaseUntil")
 
-	// Contacts has the outcomes of a step's contacts by their names, a map
-	// (default "contacts").
+	// Contacts is a map of the outcomes of a step's contacts by name (default
+	// "contacts").
 	Contacts string
 
-	// Error says why a step has failed or was skipped: the text of the error that
-	// Contact returned, 1,024 bytes of it at most (default: it is not kept).
+	// Error is the reason why a step failed or was skipped: the first 1,024
+	// bytes of the error of Contact (default: not kept).
 	Error string
 }
 
 // Outcomes of an attempt.
 const (
 	Contacted = "contacted" // Contact returned nil
-	Failed    = "failed"    // it failed for good, or for too long
-	Skipped   = "skipped"   // the step was gone or disabled when its turn came
+	Failed    = "failed"    // Contact failed permanently, or for too long
+	Skipped   = "skipped"   // the step was missing or disabled
 )
 
-// Consumer holds the two handlers of an escalation's messages:
+// Consumer has the two handlers of an escalation's messages:
 //
 //	r.Handle("manhunt.attempt#MESSAGE", c.Try)
 //	r.Handle("manhunt.expire#MESSAGE", c.Expire)
 //
-// A message that is not due yet is sent once more by both. It is safe for
-// concurrent use, also by many processes.
+// Both send a message that is not due yet again. A Consumer is safe for concurrent
+// use, also by many processes.
 type Consumer struct {
 	c   ConsumerConfig
 	hop sluice.Middleware
 }
 
-// NewConsumer returns a Consumer, or an error that names every field that is
-// missing or wrong.
+// NewConsumer returns a Consumer, or an error that names every missing or invalid
+// field.
 func NewConsumer(c ConsumerConfig) (*Consumer, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -180,11 +181,10 @@ func (c ConsumerConfig) validate() error {
 }
 
 // Try handles the message of a step: it claims the step by an attempt with a
-// lease, contacts, and writes down that it was attempted. It is a
-// [sluice.Handler].
+// lease, calls Contact, and records the attempt. It is a [sluice.Handler].
 func (s *Consumer) Try(ctx context.Context, rec *sluice.Record) error { return s.hop(s.try)(ctx, rec) }
 
-// Expire handles the message of an escalation's end. It is a [sluice.Handler].
+// Expire handles the message at an escalation's end. It is a [sluice.Handler].
 func (s *Consumer) Expire(ctx context.Context, rec *sluice.Record) error {
 	return s.hop(s.expire)(ctx, rec)
 }
@@ -240,11 +240,11 @@ func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {
 	return s.finish(ctx, t, held, outcome, err)
 }
 
-// errNoStep is why a step is skipped before anybody is called.
+// errNoStep is the reason for skipping a step without a call.
 var errNoStep = errors.New("the step is gone, disabled or malformed")
 
-// ready reads the escalation of a message; one that is over, in another round, or
-// snoozed, is the message's outcome.
+// ready reads the escalation of a message. If it is over, snoozed, or in another
+// round, the error is the message's outcome.
 func (s *Consumer) ready(ctx context.Context, rec *sluice.Record, t Try) (Escalation, error) {
 	e, err := s.c.Config.active(ctx, t.Escalation.ID)
 	if err != nil {
@@ -257,7 +257,7 @@ func (s *Consumer) ready(ctx context.Context, rec *sluice.Record, t Try) (Escala
 	if delay == 0 {
 		return e, nil
 	}
-	// As a message that comes too early, it is sent once more.
+	// Send it again, like a message that comes too early.
 	m, _ := rec.Message()
 	if err := s.c.Config.Send(ctx, sluice.Message{Body: m.Body, Attributes: m.Attributes, Delay: delay}); err != nil {
 		return e, fmt.Errorf("sending a message of escalation %s once more, which is snoozed: %w", keyhash.Text(e.ID), err)
@@ -265,7 +265,7 @@ func (s *Consumer) ready(ctx context.Context, rec *sluice.Record, t Try) (Escala
 	return e, sluice.Skip("escalation snoozed")
 }
 
-// read reads a step's message. What is not in it is left empty.
+// read reads a step's message. Missing members stay empty.
 func (s *Consumer) read(body sluice.Item) (t Try, err error) {
 	m := s.c.Message
 	if err = s.identify(body, &t); err != nil {
@@ -290,7 +290,7 @@ func (s *Consumer) read(body sluice.Item) (t Try, err error) {
 	return t, nil
 }
 
-// identify reads which escalation and which round a message is of.
+// identify reads the escalation and round of a message.
 func (s *Consumer) identify(body sluice.Item, t *Try) (err error) {
 	if t.Escalation.ID, err = text(body, s.c.Message.Escalation); err != nil {
 		return err
@@ -299,9 +299,9 @@ func (s *Consumer) identify(body sluice.Item, t *Try) (err error) {
 	return err
 }
 
-// find fills in the step as it is now; false when it is gone, disabled or bad, or
-// when the escalation cannot go on, which the stream's handler will find, too.
-// A step that was moved keeps the message's order, from which the chain goes on.
+// find reads the current step. It returns false if the step is missing, disabled
+// or bad, or if the escalation cannot continue, which the stream's handler detects
+// too. A moved step keeps the message's order, from which the chain continues.
 func (s *Consumer) find(ctx context.Context, t *Try) (there bool, err error) {
 	e := t.Escalation
 	partition, err := s.c.Config.Query(ctx, e.Ladder)
@@ -311,7 +311,7 @@ func (s *Consumer) find(ctx context.Context, t *Try) (there bool, err error) {
 	if s.c.Config.Admit(e, partition) != "" {
 		return false, nil
 	}
-	steps, _ := s.c.Config.Step.ladder(partition) // Start and Next tell of bad ones
+	steps, _ := s.c.Config.Step.ladder(partition) // Start and Next report bad steps
 	for _, step := range steps {
 		if step.ID == t.Step.ID {
 			step.Order = t.Step.Order

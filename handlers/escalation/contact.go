@@ -14,20 +14,19 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// called is what one call of Contact came to; outcome is "" when it is to be
+// called is the result of one call of Contact; outcome is "" if it will be
 // repeated.
 type called struct {
 	contact, outcome string
 	err              error
 }
 
-// contact calls the step, or those of its contacts that were not called before,
-// at the same time. It returns what the step came to, and why where that is not
-// Contacted; or "" when a call is to be repeated: held then has the outcomes of the
-// others.
+// contact calls the step, or its contacts without an outcome, concurrently. It
+// returns the step's outcome, with the reason if that is not Contacted. The
+// outcome is "" if a call will be repeated; held then has the other outcomes.
 func (s *Consumer) contact(ctx context.Context, t Try, held *lease) (outcome string, err error) {
-	// Claiming is a part of Timeout: what the lease is longer is for clocks that
-	// differ. After it the step belongs to whoever comes next.
+	// The claim counts for Timeout. The rest of the lease covers clock
+	// differences. After the lease another process may take the step.
 	left := held.until.Add(s.c.Timeout - s.c.Lease).Sub(s.c.Config.Now())
 	if left < s.c.Timeout/2 {
 		return "", fmt.Errorf("claiming has left only %v of %v for the call", left, s.c.Timeout)
@@ -74,7 +73,7 @@ func (s *Consumer) contact(ctx context.Context, t Try, held *lease) (outcome str
 	return outcome, errors.Join(judged...)
 }
 
-// outcome is that of a step with several contacts: the best of theirs.
+// outcome is the outcome of a step with several contacts: the best of theirs.
 func (l *lease) outcome() string {
 	for _, outcome := range []string{Contacted, Failed} {
 		for _, o := range l.contacts {
@@ -86,7 +85,7 @@ func (l *lease) outcome() string {
 	return Skipped
 }
 
-// soonest is the error that lets the step be tried again first.
+// soonest returns the error with the earliest retry.
 func soonest(failed []error) error {
 	wait := func(err error) time.Duration {
 		if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
@@ -97,7 +96,7 @@ func soonest(failed []error) error {
 	return slices.MinFunc(failed, func(a, b error) int { return cmp.Compare(wait(a), wait(b)) })
 }
 
-// callOne calls once, and judges what came of it.
+// callOne makes one call and classifies its result.
 func (s *Consumer) callOne(ctx, calling context.Context, t Try) (c called) {
 	c.contact, c.err = t.Contact, s.call(calling, t)
 	switch {
@@ -107,7 +106,7 @@ func (s *Consumer) callOne(ctx, calling context.Context, t Try) (c called) {
 		c.outcome = Skipped
 	case sluice.IsPermanent(c.err):
 		c.outcome = Failed
-	case ending(ctx): // that says nothing about the step
+	case ending(ctx): // it says nothing about the step
 	case s.tooLate(t, c.err):
 		c.outcome = Failed
 	}
@@ -118,14 +117,14 @@ func (s *Consumer) callOne(ctx, calling context.Context, t Try) (c called) {
 	return c
 }
 
-// ending reports whether ctx has ended because the process does, and not by the
-// time limit of the message's route, which counts like Timeout.
+// ending reports whether ctx ended because the process ends, and not by the time
+// limit of the message's route, which counts like Timeout.
 func ending(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
-// call makes a panic of Contact, or the end of its goroutine, an error: whoever
-// cannot be contacted because of it must not hold up the steps that follow.
+// call turns a panic or Goexit of Contact into an error: one contact must not stop
+// the following steps.
 func (s *Consumer) call(ctx context.Context, t Try) error {
 	result := make(chan error, 1)
 	go func() {
@@ -143,8 +142,8 @@ func (s *Consumer) call(ctx context.Context, t Try) error {
 	return <-result
 }
 
-// tooLate reports whether the step's time will be over when err lets it be tried
-// again.
+// tooLate reports whether the step's time will be over at the retry that err asks
+// for.
 func (s *Consumer) tooLate(t Try, err error) bool {
 	next := s.c.Config.Now()
 	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
@@ -153,9 +152,8 @@ func (s *Consumer) tooLate(t Try, err error) bool {
 	return !next.Before(t.Escalation.awake(t.NotBefore).Add(s.c.GiveUpAfter))
 }
 
-// again is the outcome of a message whose step is to be tried again. Of what
-// the provider's error says about the record only the wait is passed on: the
-// record is not the provider's.
+// again is the outcome of a message whose step is retried. Only the wait of the
+// provider's error is passed on: its other outcomes do not concern the record.
 func again(t Try, err error) error {
 	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
 		return sluice.RetryAfter(retry.After, fmt.Errorf("step %s: contacting: %w", keyhash.Text(t.DedupeKey), retry.Err))

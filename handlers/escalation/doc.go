@@ -1,10 +1,10 @@
-// Package escalation tries the steps of a ladder one after another, with
-// waits, until someone answers.
+// Package escalation tries the steps of a ladder one after another, with waits,
+// until someone answers.
 //
-// An escalation is an item (a search for a contact, an open incident) whose
-// status says whether it still climbs. Its ladder is a partition of items, the
-// steps, each with an order and a wait. Three handlers of the stream keep it going,
-// and one of the watchdog's queue:
+// An escalation is an item (a search for a contact, an open incident) whose status
+// says whether it is active. Its ladder is a partition of items, the steps. Each
+// step has an order and a wait. Three handlers of the stream drive it, and one of
+// the watchdog's queue:
 //
 //	e, err := escalation.New(escalation.Config{…})
 //	r.Handle("search#INSERT", e.Start, router.Redrive())
@@ -18,69 +18,67 @@
 //	r.Handle("manhunt.attempt#MESSAGE", c.Try)
 //	r.Handle("manhunt.expire#MESSAGE", c.Expire)
 //
-// Start sends the message for the first step; Try tries the step and writes an
-// attempt; the attempt's record makes Next send the message for the step after
-// it, or, after the last one, the message that lets the escalation expire, or
-// that of the first step again. The chain goes on from the stream, so that a crash
-// between trying and sending cannot break it. docs/escalation.md has the state
-// machine.
+// Start sends the message for the first step. Try tries the step and writes an
+// attempt. On the attempt's record, Next sends the message for the next step.
+// After the last step it sends the expiry message, or the first step again. The
+// chain continues from the stream, so a crash between trying and sending cannot
+// break it. docs/escalation.md has the state machine.
 //
-// All read the escalation when they are called, and its ladder, and do nothing
-// for an escalation that is over. That is why a record may be handled twice,
-// late, or redriven: the message is the same, byte for byte, as long as the
-// items are, and carries a key that is stable even when they are not.
+// Every handler reads the current escalation and ladder, and does nothing for an
+// escalation that is over. So a record may be handled twice, late, or redriven:
+// the message is the same, byte for byte, as long as the items are. Its key is
+// stable even if they change.
 //
 // # Rounds
 //
-// An escalation that is active again after it was over has a new round: Resume
-// raises the number, and its attempts have keys of their own. So has one that is put
-// under the id of a deleted one: Start finds attempts that are older than the
-// INSERT. Messages and records of another round than the escalation's are skipped.
+// An escalation that becomes active again gets a new round: Resume increments the
+// number, and its attempts have keys of their own. A new escalation under the id
+// of a deleted one gets a new round too: Start finds attempts older than the
+// INSERT. Messages and records of other rounds are skipped.
 //
 // # The ladder
 //
-// The step after an attempt is the first that comes later by (order, id), not
-// by position: a ladder that is edited meanwhile shifts positions. A step that
-// cannot be read is told to Config.Problem and passed over. A step that is gone or
-// disabled when its turn comes is written down as skipped, and the chain goes on.
+// The step after an attempt is the first that comes later by (order, id), not by
+// position: an edit of the ladder shifts positions. A step that cannot be read is
+// reported to Config.Problem and skipped. A step that is missing or disabled at
+// its turn is recorded as skipped, and the chain continues.
 //
-// A message says not before when it is due. Queues delay by no more than a
-// limit ([Config.MaxDelay]); the consumer that gets one early sends it once
-// more.
+// A message has its due time as notBefore. Queues limit delays
+// ([Config.MaxDelay]); a consumer that receives a message early sends it again.
 //
 // # Claims
 //
-// Try claims a step before it contacts anybody: it puts the attempt, with a lease,
-// if there is none, and then reads once more whether the escalation is active. A
-// second delivery finds the attempt: made, it is dropped; with a lease that
-// lives, it stays in the queue; with one that is over, because a process died,
-// it takes the step over. So there is one attempt a step, and no two calls for
-// it while a lease lives; after a crash during the call there is a second call
-// with the same key, which the provider can tell from a new one. No write is a
-// transaction: one that holds an item for a moment would fail the application's own
-// write of it.
+// Try claims a step before it calls anybody: it puts the attempt with a lease if
+// there is none, and then checks again that the escalation is active. A second
+// delivery finds the attempt. If the attempt is finished, the message is dropped.
+// While its lease is valid, the message stays in the queue. After the lease,
+// because a process died, the second delivery takes the step over. So there is one
+// attempt per step, and no second call during a lease. After a crash during the
+// call a second call has the same key, by which the provider recognises it. No
+// write is a transaction: it would hold an item for a moment and fail the
+// application's own write.
 //
 // # The watchdog
 //
-// Start and Resume send a message that moves itself along in a queue of its own
-// ([Watchdog]). When an attempt is overdue, since a message or a record was lost, it
-// sends the message again and raises an alarm; when the expiry is, it ends the
-// escalation. One that ends without a call, since every step has failed or was
-// skipped, is an alarm, too.
+// Start and Resume send a message that re-sends itself in a queue of its own
+// ([Watchdog]). If an attempt is overdue, because a message or a record was lost,
+// it sends the message again and raises an alarm. If the expiry is overdue, it
+// ends the escalation. An escalation that ends without a call, because every step
+// failed or was skipped, raises an alarm too.
 //
 // # Files
 //
-//	config.go      Config, and what a handler is given
+//	config.go      Config, and the arguments of handlers
 //	escalation.go  Start and Next
 //	resume.go      Resume: new rounds, snoozes
-//	again.go       new rounds of ids that are used again
-//	end.go         what ends an escalation that nobody has answered
-//	watch.go       Watch; moved.go: that watchdogs do not multiply
-//	upcoming.go    what comes after an attempt
+//	again.go       new rounds of reused ids
+//	end.go         the end of an unanswered escalation
+//	watch.go       Watch; moved.go: keeps watchdogs from multiplying
+//	upcoming.go    what follows an attempt
 //	ladder.go      steps in their order
 //	attributes.go  reading items and messages
 //	consumer.go    Try and Expire
 //	claim.go       the life of an attempt
-//	contact.go     calls, of one contact or several
-//	metrics.go     what is counted
+//	contact.go     calls of one contact or several
+//	metrics.go     metrics
 package escalation

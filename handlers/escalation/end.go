@@ -13,14 +13,14 @@ import (
 // errNobody is the alarm's reason of [Config.NobodyCalled].
 var errNobody = errors.New("nobody was called: every step has failed or was skipped, and the escalation ends; its attempts say why")
 
-// expire ends an escalation whose last step was not answered in time. Where no step
-// could be called there was nothing to answer: that is an alarm, and another reason.
+// expire ends an escalation whose last step was not answered in time. If no step
+// could be called, the reason differs and an alarm is raised.
 func (c Config) expire(ctx context.Context, e Escalation) error {
 	left, err := c.leftBehind(ctx, e.ID, e.Round, e.Started)
 	if err != nil {
 		return err
 	}
-	if left { // and the record of its INSERT, which begins a round, was not handled yet
+	if left { // the record of the INSERT, which begins a round, is still to come
 		if _, err := c.raise(ctx, e.ID, e.Item, e.Round, e.Started); err != nil && !dynamo.IsCondition(err) {
 			return err
 		}
@@ -33,7 +33,8 @@ func (c Config) expire(ctx context.Context, e Escalation) error {
 	if called || attempts == 0 {
 		return c.fail(ctx, e, c.NoResponse)
 	}
-	// The alarm goes first: after a crash behind the other nobody would raise it.
+	// The alarm goes first: after a crash between the two, nobody would raise
+	// it.
 	a := Alarm{Escalation: e.ID, Round: e.Round, Number: attempts, Err: errNobody, Ended: true, DedupeKey: dedupeKey(e.ID, "alarm-end", e.Round)}
 	if err := c.raiseAlarm(ctx, a); err != nil {
 		return err
@@ -41,8 +42,9 @@ func (c Config) expire(ctx context.Context, e Escalation) error {
 	return c.fail(ctx, e, c.NobodyCalled)
 }
 
-// called reports whether a step of the round was called, and how many were tried.
-// An attempt without an outcome was written by another consumer, which called.
+// called reports whether a step of the round was called, and the number of
+// attempts. An attempt without an outcome comes from another consumer, which
+// called.
 func (c Config) called(ctx context.Context, e Escalation) (attempts int64, called bool, err error) {
 	for ; ; attempts++ {
 		it, err := c.GetAttempt(ctx, e.ID, e.Round, attempts)

@@ -10,16 +10,15 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// Escalator holds the handlers of one kind of escalation. It is safe for
-// concurrent use.
+// Escalator has the handlers of one kind of escalation. It is safe for concurrent
+// use.
 type Escalator struct {
 	c     Config
 	hop   sluice.Middleware // of the watchdog
 	moved moved
 }
 
-// New returns an Escalator, or an error that names every field that is missing
-// or wrong.
+// New returns an Escalator, or an error that names every missing or invalid field.
 func New(c Config) (*Escalator, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -28,9 +27,9 @@ func New(c Config) (*Escalator, error) {
 	return &Escalator{c: c, hop: message.Hop(c.Watch.Send, message.HopOptions{MaxDelay: c.MaxDelay, Now: c.Now})}, nil
 }
 
-// Start handles the record of a new escalation: it sends the watchdog and the
-// message of the first step, or fails an escalation that has none. An INSERT whose
-// id has attempts of a deleted escalation begins a new round. It is a
+// Start handles the record of a new escalation: it sends the watchdog's message
+// and that of the first step, or fails an escalation without steps. An INSERT
+// whose id has attempts of a deleted escalation begins a new round. It is a
 // [sluice.Handler].
 func (s *Escalator) Start(ctx context.Context, rec *sluice.Record) error {
 	e, err := s.recorded(ctx, rec)
@@ -44,9 +43,9 @@ func (s *Escalator) Start(ctx context.Context, rec *sluice.Record) error {
 	return s.begin(ctx, rec, e, err)
 }
 
-// begin begins a round. Its watchdog goes first, also when the escalation, of
-// which err says what is wrong, cannot be read: whatever fails from here on, the
-// watchdog sees. It is not sent again for each try of the rest.
+// begin begins a round. It sends the watchdog's message first, even if err says
+// that the escalation cannot be read, so that the watchdog sees every later
+// failure. Retries of the rest do not send it again.
 func (s *Escalator) begin(ctx context.Context, rec *sluice.Record, e Escalation, err error) error {
 	if err != nil && !sluice.IsPermanent(err) || e.ID == "" {
 		return err
@@ -76,8 +75,8 @@ func (s *Escalator) begin(ctx context.Context, rec *sluice.Record, e Escalation,
 	return r
 }
 
-// Next handles the record of an attempt that was made: it sends the message of
-// the step after it, or the expiry. It is a [sluice.Handler].
+// Next handles the record of a finished attempt: it sends the message of the next
+// step, or the expiry. It is a [sluice.Handler].
 func (s *Escalator) Next(ctx context.Context, rec *sluice.Record) error {
 	if _, made := rec.New.Lookup(s.c.Attempt.At); !made {
 		return sluice.Skip("attempt not made")
@@ -96,8 +95,7 @@ func (s *Escalator) Next(ctx context.Context, rec *sluice.Record) error {
 	return s.advance(ctx, e, &a)
 }
 
-// recorded reads the escalation that a record is of. One that cannot be read has
-// its ID.
+// recorded reads the escalation of a record. An unreadable one has only its ID.
 func (s *Escalator) recorded(ctx context.Context, rec *sluice.Record) (Escalation, error) {
 	id, err := text(rec.Keys, s.c.Escalation.ID)
 	if err != nil {
@@ -129,7 +127,7 @@ func (c Config) judge(id string, it sluice.Item) (Escalation, error) {
 	return e, nil
 }
 
-// advance sends what comes after last; nil is the start of the round.
+// advance sends the message that follows last; nil is the start of the round.
 func (s *Escalator) advance(ctx context.Context, e Escalation, last *attempt) error {
 	next, problems, err := s.next(ctx, e, last)
 	for _, problem := range problems {
@@ -142,8 +140,8 @@ func (s *Escalator) advance(ctx context.Context, e Escalation, last *attempt) er
 	return s.send(ctx, *next)
 }
 
-// next is what comes after last; nil where the escalation cannot go on, and was
-// failed. problems are what was passed over.
+// next returns what follows last; nil if the escalation cannot continue and was
+// failed. problems are skipped steps and attributes.
 func (s *Escalator) next(ctx context.Context, e Escalation, last *attempt) (next *upcoming, problems []error, err error) {
 	partition, err := s.c.Query(ctx, e.Ladder)
 	if err != nil {
@@ -163,11 +161,11 @@ func (s *Escalator) next(ctx context.Context, e Escalation, last *attempt) (next
 	return &u, append(problems, e.problems...), nil
 }
 
-// endedError is why an escalation was failed.
+// endedError is the reason why an escalation was failed.
 type endedError struct{ error }
 
-// noSteps ends an escalation that has nobody to call. Bad steps are an error, too:
-// whoever wrote them is to know.
+// noSteps ends an escalation without a usable step. It reports bad steps as an
+// error, for their author.
 func (s *Escalator) noSteps(ctx context.Context, e Escalation, bad []error) error {
 	if len(bad) == 0 {
 		return s.c.fail(ctx, e, s.c.NoSteps)

@@ -11,19 +11,19 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// StepAttributes name the attributes, or dotted paths, of a step, and say
-// which items of the partition are steps.
+// StepAttributes name the attributes, or dotted paths, of a step, and identify the
+// steps in a partition.
 type StepAttributes struct {
-	TypeAttribute string // S; with Type says which items are steps (default: all are)
+	TypeAttribute string // S; with Type identifies steps (default: all items are steps)
 	Type          string
-	Enabled       string // BOOL; a step without it is left out (default: no step is)
+	Enabled       string // BOOL; a step without it is skipped (default: no step is)
 
 	ID          string // S, unique in the ladder
-	Order       string // N, whole
-	WaitSeconds string // N, whole, not negative
+	Order       string // N, integer
+	WaitSeconds string // N, integer, 0 or more
 
-	// Contacts is a list or a set of texts (L of S, SS), which are called at the
-	// same time. A step without it is one contact (default: every step is).
+	// Contacts is a list or set of texts (L of S, or SS), called concurrently.
+	// A step without it is one contact (default: every step is).
 	Contacts string
 }
 
@@ -32,11 +32,11 @@ type Step struct {
 	ID       string
 	Order    int64
 	Wait     time.Duration
-	Contacts []string // none where the step itself is the contact
+	Contacts []string // empty if the step itself is the contact
 	Item     sluice.Item
 }
 
-// rank is a step's place in its ladder. It stays when other steps come and go.
+// rank is a step's place in its ladder. It does not depend on other steps.
 type rank struct {
 	order int64
 	id    string
@@ -48,9 +48,9 @@ func (r rank) compare(o rank) int {
 
 func (s Step) rank() rank { return rank{s.Order, s.ID} }
 
-// ladder returns the steps of a partition in their order, and what is wrong
-// with those that are none, by their places in the partition: keys are not logged.
-// One bad step does not silence the others.
+// ladder returns the steps of a partition in order, and errors for bad ones by
+// their place in the partition, because keys are not logged. A bad step does not
+// affect the others.
 func (a StepAttributes) ladder(partition []sluice.Item) (steps []Step, bad []error) {
 	for i, it := range partition {
 		if a.Type != "" {
@@ -98,8 +98,8 @@ func (a StepAttributes) step(it sluice.Item) (s Step, err error) {
 	return s, nil
 }
 
-// first returns the step that a round begins at: the first of the order at or of
-// a later one, or the first of all.
+// first returns the step at which a round begins: the first at or after the given
+// order, or the first of all.
 func first(steps []Step, at *int64) Step {
 	if at != nil {
 		if i := slices.IndexFunc(steps, func(s Step) bool { return s.Order >= *at }); i >= 0 {
@@ -109,7 +109,7 @@ func first(steps []Step, at *int64) Step {
 	return steps[0]
 }
 
-// after returns the first step that comes later than r.
+// after returns the first step after r.
 func after(steps []Step, r rank) (Step, bool) {
 	i := slices.IndexFunc(steps, func(s Step) bool { return s.rank().compare(r) > 0 })
 	if i < 0 {

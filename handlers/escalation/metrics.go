@@ -16,7 +16,7 @@ type series struct {
 	alarm, problems func(float64)
 }
 
-// newSeries has alarms and problems appear with 0: the first is an increase.
+// newSeries creates alarms and problems with 0, so that the first is an increase.
 func newSeries(m metrics.Meter, kind string) series {
 	return series{calls.Of(m), alarms.Of(m).Bind(kind), problems.Of(m).Bind(kind)}
 }

@@ -2,13 +2,12 @@ package escalation
 
 import "sync"
 
-// maxMoved is how many keys a generation of moved holds.
+// maxMoved limits the keys in a generation of moved.
 const maxMoved = 10_000
 
-// moved remembers the watchdog's messages that were followed by another. One that
-// comes twice would make two, and each of those again: as long as a process lives,
-// it makes one of them. Two generations bound what is remembered; what is forgotten
-// is a message more.
+// moved remembers the watchdog's messages that have a successor. A duplicate
+// message would make two successors, and so on; a process makes only one. Two
+// generations limit the memory. A forgotten key costs one more message.
 type moved struct {
 	mu       sync.Mutex
 	new, old map[string]bool

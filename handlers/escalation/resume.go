@@ -11,12 +11,11 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// Resume handles the record of an escalation that was changed. One that is active
-// again, since its acknowledgement was taken back or it was re-opened, gets a new
-// round; the record of that change, or one of an application that raises the
-// round itself, begins the round at the first step. One that is snoozed less goes
-// on. All other changes are skipped. The stream has both images. It is a
-// [sluice.Handler].
+// Resume handles the record of a changed escalation. An escalation that becomes
+// active again, because its acknowledgement was withdrawn or it was re-opened,
+// gets a new round. The record of a raised round, also by an application, begins
+// the round at the first step. A shortened snooze continues the chain. All other
+// changes are skipped. The stream needs both images. It is a [sluice.Handler].
 func (s *Escalator) Resume(ctx context.Context, rec *sluice.Record) error {
 	was, is, err := s.images(rec)
 	if err != nil {
@@ -38,11 +37,11 @@ func (s *Escalator) Resume(ctx context.Context, rec *sluice.Record) error {
 	return sluice.Skip("nothing to resume")
 }
 
-// image is what counts of an escalation before or after a change.
+// image is the relevant state of an escalation before or after a change.
 type image struct {
 	active       bool
 	round        int64
-	snoozedUntil time.Time // zero also where it cannot be read
+	snoozedUntil time.Time // zero also if unreadable
 }
 
 func (s *Escalator) images(rec *sluice.Record) (was, is image, err error) {
@@ -66,9 +65,9 @@ func (s *Escalator) images(rec *sluice.Record) (was, is image, err error) {
 	return was, is, err
 }
 
-// newRound writes the number of the new round, whose record begins it. Until then
-// messages and records of the old round still count; after it they are of another
-// round, and nobody is called twice for it.
+// newRound writes the number of the new round; that record begins it. Until then
+// messages and records of the old round count. Afterwards they do not, so nobody
+// is called twice.
 func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, last int64) error {
 	id, err := text(rec.Keys, s.c.Escalation.ID)
 	if err != nil {
@@ -81,7 +80,7 @@ func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, last int64
 	return err
 }
 
-// wake sends once more what comes next: what was sent before waits for the end of
+// wake sends the next message again, because the earlier one waits for the end of
 // the longer snooze.
 func (s *Escalator) wake(ctx context.Context, rec *sluice.Record, round int64) error {
 	e, err := s.inRound(ctx, rec, round)
@@ -103,8 +102,8 @@ func (s *Escalator) inRound(ctx context.Context, rec *sluice.Record, round int64
 	return e, err
 }
 
-// lastMade is the last attempt of the round that was made, looked for from a
-// number on; nil where there is none.
+// lastMade is the last finished attempt of the round, searched from a number on;
+// nil if none.
 func (c Config) lastMade(ctx context.Context, e Escalation, from int64) (last *attempt, err error) {
 	for n := max(from-1, 0); ; n++ {
 		key := tryKey(e.ID, e.Round, n)

@@ -2,18 +2,18 @@ package escalation
 
 import "time"
 
-// upcoming is what an escalation does next: it tries a step, or expires.
+// upcoming is the next action of an escalation: to try a step, or to expire.
 type upcoming struct {
 	escalation Escalation
 	notBefore  time.Time
 
-	tries          bool // step; else it expires
+	tries          bool // a step; false: it expires
 	step           Step
 	number, repeat int64
 }
 
-// upcoming says what comes after last; nil is the start of the round, for which
-// there must be a step.
+// upcoming returns what follows last; nil is the start of the round, for which a
+// step must exist.
 func (c Config) upcoming(e Escalation, steps []Step, last *attempt) upcoming {
 	try := func(step Step, since time.Time, number, repeat int64) upcoming {
 		return upcoming{escalation: e, notBefore: e.awake(since.Add(step.Wait)), tries: true, step: step, number: number, repeat: repeat}
@@ -24,7 +24,7 @@ func (c Config) upcoming(e Escalation, steps []Step, last *attempt) upcoming {
 	if step, ok := after(steps, last.rank); ok {
 		return try(step, last.at, last.number+1, last.repeat)
 	}
-	// Whoever was called last has the same time to answer before a repeat as before
+	// The last contact has the same time to answer before a repeat as before
 	// the end.
 	over := last.at.Add(c.ExpireAfter)
 	if last.repeat < c.repeats(e) && len(steps) > 0 {
@@ -50,7 +50,7 @@ func (c Config) repeats(e Escalation) int64 {
 	return c.Repeat
 }
 
-// message is that of what comes, and its key.
+// message returns the body and the key of the message.
 func (u upcoming) message(c Config) (body []byte, key string) {
 	e := u.escalation
 	if !u.tries {

@@ -11,57 +11,58 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// Watchdog describes the message that watches over a chain. Its queue must be
-// another than the chain's: what happens to one must not happen to both. Where no
-// default is stated the field is required.
+// Watchdog describes the message that watches a chain. Use another queue than the
+// chain's, so that one failure does not affect both. A field without a stated
+// default is required.
 type Watchdog struct {
-	// Kind is that of its messages, such as "manhunt.watch".
+	// Kind of its messages, such as "manhunt.watch".
 	Kind string
 
 	// Send makes a message durable in the watchdog's queue.
 	Send func(ctx context.Context, m sluice.Message) error
 
-	// After is how long overdue an attempt or the expiry is when something must be
-	// wrong (default 15 min). It must be longer than a consumer may take:
-	// ConsumerConfig.GiveUpAfter and Lease together.
+	// After is how long an attempt or the expiry must be overdue to be an error
+	// (default 15 min). It must exceed ConsumerConfig.GiveUpAfter and Lease
+	// together.
 	After time.Duration
 
-	// Alarm tells somebody that an escalation stands still. It is called once in
-	// After or a little more, as long as that lasts.
+	// Alarm reports an escalation that stands still. It runs about once per
+	// After as long as that lasts.
 	Alarm func(ctx context.Context, a Alarm) error
 }
 
-// Alarm is an escalation that is active and stands still, or has ended for want of
-// a step that can be called.
+// Alarm is an active escalation that stands still, or one that ended because no
+// step could be called.
 type Alarm struct {
-	Escalation string // its id
+	Escalation string // id of the escalation
 	Round      int64
-	Number     int64     // of the attempt that is not made
-	Due        time.Time // of it; zero where that cannot be told
-	Err        error     // why, as far as it is known; nil where a message or a record is lost
+	Number     int64     // of the missing attempt
+	Due        time.Time // due time of the attempt; zero if unknown
+	Err        error     // cause, if known; nil if a message or a record is lost
 	Ended      bool      // Sluice ends the escalation, and nobody was called
-	DedupeKey  string    // the same in each alarm for the attempt; escalations of another kind may have it, too
+	DedupeKey  string    // the same in each alarm for the attempt; other kinds of escalation may use it too
 }
 
-// freshAfter is after how many receives the watchdog's message is sent anew, so
-// that no redrive policy takes it away.
+// freshAfter is the number of receives after which the watchdog's message is sent
+// anew, so that no redrive policy moves it.
 const freshAfter = 3
 
-// soon is how long after an attempt is due the watchdog looks for the first time,
-// so that it knows of the next one early.
+// soon is how long after an attempt is due the watchdog looks first, so that it
+// learns early of the next attempt.
 func (w Watchdog) soon() time.Duration { return w.After / 15 }
 
-// vigil is what the watchdog's message says.
+// vigil is the content of the watchdog's message.
 type vigil struct {
 	id            string
-	round, number int64 // of the next attempt, as far as it was known
+	round, number int64 // of the next attempt, as far as known
 	notBefore     time.Time
 }
 
-// Watch handles the message of the watchdog. As long as the escalation is active
-// in its round it moves along: to when the next attempt, or the expiry, is
-// overdue. An attempt that is overdue gets another message, and an alarm; an
-// escalation whose expiry is overdue is ended. It is a [sluice.Handler].
+// Watch handles the message of the watchdog. While the escalation is active in its
+// round, it re-sends the message for the time at which the next attempt or the
+// expiry is overdue. For an overdue attempt it sends the message again and raises
+// an alarm. It ends an escalation whose expiry is overdue. It is a
+// [sluice.Handler].
 func (s *Escalator) Watch(ctx context.Context, rec *sluice.Record) error {
 	return s.hop(s.watch)(ctx, rec)
 }
@@ -81,7 +82,7 @@ func (s *Escalator) watch(ctx context.Context, rec *sluice.Record) error {
 	if err == nil || sluice.IsSkip(err) {
 		return err
 	}
-	if sluice.IsPermanent(err) { // for which it would be parked, and nobody would watch
+	if sluice.IsPermanent(err) { // it would be parked, and the watch would end
 		err = errors.New(err.Error())
 	}
 	if m, _ := rec.Message(); m.Received < freshAfter {
@@ -93,7 +94,7 @@ func (s *Escalator) watch(ctx context.Context, rec *sluice.Record) error {
 	return sluice.Skip("watchdog sent anew")
 }
 
-// look sees whether something is overdue. A permanent error is worth an alarm.
+// look checks whether an action is overdue. A permanent error deserves an alarm.
 func (s *Escalator) look(ctx context.Context, v *vigil) error {
 	e, err := s.c.active(ctx, v.id)
 	if err != nil { // an escalation that is over needs no watchdog
@@ -106,15 +107,16 @@ func (s *Escalator) look(ctx context.Context, v *vigil) error {
 	if err != nil {
 		return err
 	}
-	next, _, err := s.next(ctx, e, last) // Start and Next have told of problems
+	next, _, err := s.next(ctx, e, last) // Start and Next have reported problems
 	if err != nil || next == nil {       // it was failed
 		return err
 	}
 	overdue := next.notBefore.Add(s.c.Watch.After)
 	if last != nil && last.number+1 != v.number {
 		v.number = last.number + 1
-		// What is seen for the first time has a whole period: its message may be of a
-		// ladder that was edited since, and be due later.
+		// An action seen for the first time has a whole period: the ladder of
+		// its message may have been edited since, and the action may be due
+		// later.
 		overdue = latest(overdue, v.notBefore.Add(s.c.Watch.After))
 	}
 	for _, at := range []time.Time{next.notBefore.Add(s.c.Watch.soon()), overdue} {
@@ -128,8 +130,8 @@ func (s *Escalator) look(ctx context.Context, v *vigil) error {
 	return s.alarm(ctx, *v, next.notBefore, s.send(ctx, *next))
 }
 
-// alarm tells of an escalation that stands still, and looks again later. What
-// could not be sent is sent then.
+// alarm reports an escalation that stands still, and looks again later. If that
+// fails, the next look reports it.
 func (s *Escalator) alarm(ctx context.Context, v vigil, due time.Time, why error) error {
 	_, ended := errors.AsType[*endedError](why)
 	a := Alarm{
@@ -142,12 +144,12 @@ func (s *Escalator) alarm(ctx context.Context, v vigil, due time.Time, why error
 	if a.Ended {
 		return nil
 	}
-	// Of the clock only the period is in the message, so that one that comes twice
-	// sends the same.
+	// Round the time to the period, so that a duplicate message sends the same
+	// message.
 	return s.follow(ctx, v, s.c.Now().Truncate(s.c.Watch.After).Add(2*s.c.Watch.After))
 }
 
-// follow sends the message that takes the place of another.
+// follow sends the successor of a message.
 func (s *Escalator) follow(ctx context.Context, v vigil, at time.Time) error {
 	key := v.key()
 	v.notBefore = at
@@ -180,7 +182,7 @@ func (s *Escalator) sendVigil(ctx context.Context, v vigil, delay time.Duration)
 	return nil
 }
 
-// key tells a message of the watchdog from those before and after it.
+// key identifies a message of the watchdog.
 func (v vigil) key() string {
 	return dedupeKey(v.id, "watch", v.round) + "/" + message.FormatTime(v.notBefore)
 }

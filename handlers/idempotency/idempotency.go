@@ -15,39 +15,38 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// Options configure Once. Where no default is stated the field is required. The
+// Options configure Once. A field without a stated default is required. The
 // functions must be safe for concurrent use.
 type Options struct {
 	Table string
 
-	// Write makes a write with a condition; Write of a sinks/dynamodb.Store
-	// does. A condition that does not hold is a [*dynamo.ConditionError] with
-	// the item that was found.
+	// Write makes a conditional write, such as sinks/dynamodb.Store.Write. A
+	// failed condition is a [*dynamo.ConditionError] with the item found.
 	Write func(ctx context.Context, op dynamo.Op) error
 
-	// TTL is how long a record that is done is not handled again (default 72 h).
-	// A claim holds until its own end, also with a shorter TTL.
+	// TTL is how long a completed record is not handled again (default 72 h). A
+	// claim lasts until its own end, even with a shorter TTL.
 	TTL time.Duration
 
-	// InProgress is how long a handler may take whose context has no deadline:
-	// it gets this one (default 1 min). A claim ends with the deadline.
+	// InProgress is the deadline of a handler whose context has none (default 1
+	// min). A claim ends with the deadline.
 	InProgress time.Duration
 
-	// Wait has a record that is claimed elsewhere wait for the end of the claim in
-	// the handler's place, as long as its context allows. Without it the record
-	// comes again then, by sluice.RetryAfter (default: true under AWS Lambda, where
-	// nothing keeps a RetryAfter, and tries that are made at once would be used up
-	// before the claim of a crash has ended; else false).
+	// Wait makes a record that is claimed elsewhere wait for the end of the
+	// claim, as long as its context allows. Without Wait the record comes again
+	// then, by sluice.RetryAfter. The default is true under AWS Lambda, which
+	// does not keep a RetryAfter: immediate retries would be used up before the
+	// claim of a crashed process ends. Elsewhere it is false.
 	Wait bool
 
-	// Key is what two deliveries of the same thing have in common (default: the
-	// record's table and eventID). An error is the record's own; it is not
-	// retried.
+	// Key returns what two deliveries of the same event have in common
+	// (default: the record's table and eventID). An error is permanent for the
+	// record.
 	Key func(rec *sluice.Record) (string, error)
 
-	// Payload is what must be the same when the key is, such as the amount that
-	// an order is for: a record that differs fails for good (default: nothing
-	// is compared). Its hash is kept, not the payload itself.
+	// Payload returns data that must be equal if the keys are, such as the
+	// amount of an order. A record that differs fails permanently (default: no
+	// comparison). Only its hash is stored.
 	Payload func(rec *sluice.Record) []byte
 
 	Now func() time.Time // default time.Now
@@ -55,33 +54,33 @@ type Options struct {
 	byEvent bool // Key is the default
 }
 
-// inProgressError says that a record is being handled elsewhere, or was when
-// its process died.
+// inProgressError says that another process handles a record, or did when it died.
 type inProgressError struct {
 	ID    string
-	Until time.Time // when the claim ends
+	Until time.Time // end of the claim
 
-	shown string // of the ID
+	shown string // form of ID for errors
 }
 
 func (e *inProgressError) Error() string {
 	return fmt.Sprintf("idempotency: %s is claimed until %s by another that handles it", e.shown, e.Until.UTC().Format(time.RFC3339Nano))
 }
 
-// payloadError says that a record has the key of another, but not its payload.
+// payloadError says that a record has the key of another, but another payload.
 type payloadError struct {
 	ID    string
-	shown string // of it
+	shown string // form of ID for errors
 }
 
 func (e *payloadError) Error() string {
 	return fmt.Sprintf("idempotency: %s stands for another payload: two different things have the same key", e.shown)
 }
 
-// Once makes a Middleware that calls its handler once for each record, as far
-// as the package comment says. name stands in the rows, where a '#' ends it: it
-// has none, is unique among the routes that share a table, and stays, since a
-// record that comes again under another name is handled again. Once panics when name or Options are wrong.
+// Once makes a Middleware that calls its handler once for each record; see the
+// package comment for limits. name is part of the rows. It must not contain '#',
+// must be unique among the routes of a table, and must not change: a record that
+// comes again under another name is handled again. Once panics when name or
+// Options are invalid.
 func Once(name string, o Options) sluice.Middleware {
 	o = o.withDefaults()
 	if err := o.validate(name); err != nil {
@@ -145,8 +144,8 @@ type once struct {
 	next sluice.Handler
 }
 
-// shown is the id of a claim for errors, which are logged: what Options.Key makes may
-// be a key.
+// shown is the id of a claim for errors, which are logged: the result of
+// Options.Key may contain a key.
 func (m *once) shown(c claim) string {
 	if m.o.byEvent {
 		return c.id
@@ -174,7 +173,7 @@ func (m *once) handle(ctx context.Context, rec *sluice.Record) error {
 	return m.run(ctx, rec, c)
 }
 
-// bounded gives a handler without a deadline one: nobody else takes over before.
+// bounded adds a deadline to a context without one, because the claim must end.
 func (m *once) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}
@@ -182,13 +181,13 @@ func (m *once) bounded(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, m.o.InProgress, fmt.Errorf("idempotency %s: the handler took longer than Options.InProgress, %v", m.name, m.o.InProgress))
 }
 
-// until is the end of ctx by the clock of Options.
+// until converts the end of ctx to the clock of Options.
 func (m *once) until(ctx context.Context) time.Time {
 	deadline, _ := ctx.Deadline()
 	return m.o.Now().Add(time.Until(deadline))
 }
 
-// take claims a record, or says why it cannot be handled now.
+// take claims a record, or returns why it cannot be handled now.
 func (m *once) take(ctx context.Context, c claim) error {
 	for {
 		err := m.try(ctx, c)
@@ -199,7 +198,7 @@ func (m *once) take(ctx context.Context, c claim) error {
 	}
 }
 
-// untilFree is how long a claim holds: until a moment after its end.
+// untilFree is the time until a claim has ended.
 func (m *once) untilFree(end time.Time) time.Duration {
 	return max(end.Sub(m.o.Now())+time.Millisecond, 100*time.Millisecond)
 }
@@ -218,11 +217,11 @@ func (m *once) try(ctx context.Context, c claim) error {
 	case errors.As(err, &there):
 		return m.found(c, there)
 	}
-	_ = m.release(ctx, c) // it may have been written all the same
+	_ = m.release(ctx, c) // the write may have succeeded all the same
 	return fmt.Errorf("idempotency %s: claiming %s in table %s: %w", m.name, m.shown(c), m.o.Table, err)
 }
 
-// found says what follows from the row that is there.
+// found decides by the row that exists.
 func (m *once) found(c claim, there *dynamo.ConditionError) error {
 	if len(there.Items) == 0 || !there.Items[0].Exists() {
 		return fmt.Errorf("idempotency %s: %s is in table %s, but Options.Write does not say how: %w", m.name, m.shown(c), m.o.Table, there)
@@ -233,7 +232,7 @@ func (m *once) found(c claim, there *dynamo.ConditionError) error {
 	}
 	switch {
 	case r.status == inProgress && r.token == c.token:
-		return nil // its own: the answer to the first try was lost
+		return nil // its own: the first response was lost
 	case c.validation != "" && r.validation != "" && c.validation != r.validation:
 		return sluice.Permanent(&payloadError{ID: c.id, shown: m.shown(c)})
 	case r.status == completed:
@@ -242,11 +241,11 @@ func (m *once) found(c claim, there *dynamo.ConditionError) error {
 	return sluice.RetryAfter(m.untilFree(r.until), &inProgressError{ID: c.id, Until: r.until, shown: m.shown(c)})
 }
 
-// run calls the handler and says in the row what came of it.
+// run calls the handler and writes the result to the row.
 func (m *once) run(ctx context.Context, rec *sluice.Record, c claim) error {
 	returned := false
 	defer func() {
-		if !returned { // it panicked, or ended its goroutine
+		if !returned { // panic or Goexit
 			_ = m.release(ctx, c)
 		}
 	}()
@@ -265,8 +264,8 @@ func (m *once) run(ctx context.Context, rec *sluice.Record, c claim) error {
 	return err
 }
 
-// complete says that a record is done; outcome is nil or a Skip. When that
-// fails, only that remains to be done.
+// complete marks a record as completed; outcome is nil or a Skip. If that fails,
+// only this step remains to be done.
 func (m *once) complete(ctx context.Context, c claim, outcome error) error {
 	if err := m.write(ctx, m.done(c, m.o.Now())); err != nil {
 		return &sluice.Remaining{
@@ -277,7 +276,7 @@ func (m *once) complete(ctx context.Context, c claim, outcome error) error {
 	return outcome
 }
 
-// release gives a claim up. One that has ended, and is another's now, stays.
+// release deletes a claim. A claim that has ended and is another's stays.
 func (m *once) release(ctx context.Context, c claim) error {
 	err := m.write(ctx, m.drop(c))
 	if dynamo.IsCondition(err) {
@@ -286,8 +285,7 @@ func (m *once) release(ctx context.Context, c claim) error {
 	return err
 }
 
-// write writes what has to be said about a handler that has ended, also when
-// its context has.
+// write makes the last write of a handler, even after the end of its context.
 func (m *once) write(ctx context.Context, op dynamo.Op) error {
 	const timeout = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)

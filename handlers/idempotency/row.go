@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Attributes of a row, and what its status can be.
+// Attributes of a row, and values of its status.
 const (
 	attrID         = "id"
 	attrExpiration = "expiration"
@@ -31,7 +31,7 @@ const (
 // claim is one try to handle a record.
 type claim struct {
 	id         string
-	token      string // tells it from others
+	token      string // identifies it
 	until      time.Time
 	validation string // "" is none
 }
@@ -41,11 +41,11 @@ func hash(payload []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// put claims a record that nobody has claimed or done, or whose claim or row
+// put claims a record that is neither claimed nor completed, or whose claim or row
 // has ended.
 func (m *once) put(c claim, now time.Time) dynamo.Op {
 	expires := now.Add(m.o.TTL).Unix()
-	expires = max(expires, c.until.Unix()+1) // with a TTL shorter than a handler takes, another would take over from it
+	expires = max(expires, c.until.Unix()+1) // otherwise, with a TTL shorter than the handler's time, another would take over
 	attrs := []item.Attribute{
 		item.String(attrID, c.id),
 		item.Number(attrExpiration, decimal(expires)),
@@ -62,7 +62,7 @@ func (m *once) put(c claim, now time.Time) dynamo.Op {
 		Value(":seconds", now.Unix()).Value(":millis", now.UnixMilli()).Value(":inprogress", inProgress).Value(":expired", expired)
 }
 
-// done says so whoever holds the claim by now: the thing is done.
+// done marks the record as completed, whoever holds the claim now.
 func (m *once) done(c claim, now time.Time) dynamo.Op {
 	update := "SET #status = :completed, #expiration = :expiration, #data = :null"
 	if c.validation != "" {
@@ -77,17 +77,17 @@ func (m *once) done(c claim, now time.Time) dynamo.Op {
 	return op
 }
 
-// drop deletes the row as long as it is this claim's.
+// drop deletes the row while it belongs to this claim.
 func (m *once) drop(c claim) dynamo.Op {
 	return dynamo.Delete(m.o.Table, key(c.id)).If("#claim = :claim").Name("#claim", attrClaim).Value(":claim", c.token)
 }
 
 func key(id string) sluice.Item { return item.Of(item.String(attrID, id)) }
 
-// row is what a table holds about a record.
+// row is a decoded row of the table.
 type row struct {
 	status     string
-	until      time.Time // of one in progress
+	until      time.Time // end of a claim
 	validation string
 	token      string
 }
@@ -113,11 +113,11 @@ func read(it sluice.Item) (r row, err error) {
 		r.until = time.UnixMilli(ms)
 		return r, nil
 	}
-	v, ok := it.Lookup(attrExpiration) // the claim has no end of its own: Powertools without a Lambda context
+	v, ok := it.Lookup(attrExpiration) // the claim has no own end: Powertools without a Lambda context
 	s, whole := v.Int64()
 	switch {
 	case !ok:
-		return r, errors.New("it is in progress for ever: neither " + attrInProgress + " nor " + attrExpiration + " is there")
+		return r, errors.New("it is in progress without an end: " + attrInProgress + " and " + attrExpiration + " are missing")
 	case !whole:
 		return r, notWhole(attrExpiration)
 	}

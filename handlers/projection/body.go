@@ -8,39 +8,38 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// body is what the documents of a projection are made of. It does not change.
+// body is the compiled options of a projection's documents. It does not change.
 type body struct {
 	root     *node
 	flatten  []Flatten
-	flats    []*node  // of the maps of flatten
-	prefixes [][]byte // of flatten, as they stand within a JSON string
+	flats    []*node  // of the maps to flatten
+	prefixes [][]byte // of flatten, escaped for a JSON string
 	first    []Field
 	last     []Field
 	reserved names
 }
 
-// writer writes one document. It is used again and again.
+// writer writes one document at a time. It is reused.
 type writer struct {
 	*body
 	out     []byte
-	stash   []item.Value // of the renames of the maps that are being written
-	taken   []bool       // and whether their targets are
+	stash   []item.Value // renamed values of the open maps
+	taken   []bool       // whether the targets of renames are taken
 	flat    []item.Value // by the index of Options.Flatten
-	seen    seen         // the fields of the document, when others may come to them
-	count   bool         // keep dropped
+	seen    seen         // fields of the document, if a later field may have the same name
+	count   bool         // count dropped fields
 	dropped []string
 
-	// like is another document: once the two differ, nothing more is written.
+	// like is another document. At the first difference, writing stops.
 	like   []byte
-	same   int // of out, known to be equal
+	same   int // bytes of out that equal like
 	differ bool
 }
 
-// plain writes values. A set has no order of its own: sorted, equal items make
-// equal documents.
+// plain writes values. It sorts sets, so that equal items make equal documents.
 var plain = item.JSON{SortedSets: true}
 
-// write makes the document of an item in out.
+// write writes the document of an item to out.
 func (w *writer) write(from source) error {
 	w.out = append(w.out[:0], '{')
 	w.stash, w.taken, w.dropped = w.stash[:0], w.taken[:0], w.dropped[:0]
@@ -62,8 +61,8 @@ func (w *writer) write(from source) error {
 	return nil
 }
 
-// mark adds the mark of an Exact write to the document, which has been written:
-// two documents are compared without theirs.
+// mark adds the mark of an Exact write to the finished document. Comparisons of
+// documents ignore marks.
 func (w *writer) mark(op document.Op, deleted time.Time) {
 	if op.Fence != document.Exact {
 		return
@@ -81,7 +80,7 @@ func (w *writer) mark(op document.Op, deleted time.Time) {
 	w.out = append(w.out, "}}"...)
 }
 
-// fields writes the fields that are the projection's own.
+// fields writes the projection's own fields.
 func (w *writer) fields(fields []Field, from source) error {
 	for i := range fields {
 		if w.differ {
@@ -96,7 +95,7 @@ func (w *writer) fields(fields []Field, from source) error {
 	return nil
 }
 
-// compare looks whether what was written since the last call is as in like.
+// compare compares the text since its last call with like.
 func (w *writer) compare() {
 	if w.like == nil || w.differ {
 		return
@@ -106,16 +105,16 @@ func (w *writer) compare() {
 	w.same = n
 }
 
-// level is where the attributes of a map are written.
+// level is the place of a map's attributes in the document.
 type level struct {
 	top    bool   // among the fields of the document itself
-	prefix string // of their names
-	quoted []byte // the prefix, as it stands within a JSON string
+	prefix string // of the field names
+	quoted []byte // the prefix, escaped for a JSON string
 	list   bool   // below an element of a list
 }
 
-// members writes the attributes of a map, but those that are flattened, whose
-// turn comes later.
+// members writes the attributes of a map, except those to be flattened, which
+// follow later.
 func (w *writer) members(n *node, it item.Item, at level) {
 	stash, taken := len(w.stash), len(w.taken)
 	for range n.renames {
@@ -175,8 +174,8 @@ func (w *writer) members(n *node, it item.Item, at level) {
 	w.stash, w.taken = w.stash[:stash], w.taken[:taken]
 }
 
-// flattened writes the fields of the maps that are flattened, in the order of
-// the options; one that was found within another comes after it.
+// flattened writes the fields of the flattened maps in the order of the options. A
+// map found inside another comes after it.
 func (w *writer) flattened() {
 	for again := true; again; {
 		again = false
@@ -193,7 +192,7 @@ func (w *writer) flattened() {
 	}
 }
 
-// begin writes the name of a field, unless the document has one of that name.
+// begin writes the name of a field, unless the document already has that name.
 func (w *writer) begin(at level, quoted, text []byte) bool {
 	if at.top {
 		if w.isReserved(at.prefix, text) || len(w.flatten) > 0 && !w.seen.add(at.prefix, text) {
@@ -213,7 +212,7 @@ func (w *writer) begin(at level, quoted, text []byte) bool {
 	return true
 }
 
-// goOn reports whether more fields are wanted.
+// goOn reports whether the caller needs more fields.
 func (w *writer) goOn(at level) bool {
 	if !at.top || w.like == nil {
 		return true
@@ -222,7 +221,7 @@ func (w *writer) goOn(at level) bool {
 	return !w.differ
 }
 
-// isReserved reports whether a field of the projection's own has the name.
+// isReserved reports whether one of the projection's own fields has the name.
 func (w *writer) isReserved(prefix string, text []byte) bool {
 	if prefix == "" {
 		return w.reserved.find(text) >= 0
@@ -231,7 +230,7 @@ func (w *writer) isReserved(prefix string, text []byte) bool {
 	return w.reserved.find(append(append(buf[:0], prefix...), text...)) >= 0
 }
 
-// value writes what k leaves of a value.
+// value writes the part of a value that k selects.
 func (w *writer) value(k *kid, v item.Value, list bool) {
 	if k.node == nil {
 		w.out = plain.Append(w.out, v)
@@ -259,7 +258,7 @@ func (w *writer) value(k *kid, v item.Value, list bool) {
 	}
 }
 
-// drop notes that a field is not in the document because of another one.
+// drop notes that another field replaced a field.
 func (w *writer) drop(at level, text []byte) {
 	if w.count {
 		w.dropped = append(w.dropped, at.prefix+string(text))

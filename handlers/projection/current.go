@@ -11,18 +11,17 @@ import (
 	"github.com/sluicehq/sluice/internal/routed"
 )
 
-// outdated reports whether the tombstone of a later deletion may have been swept. A
-// backfilled item has no place among changes.
+// outdated reports whether the tombstone of a later deletion may have been swept.
+// A backfilled item has no place among the changes.
 func outdated(rec *sluice.Record) bool {
 	return rec.Origin != sluice.Backfilled && routed.Late(rec)
 }
 
-// current returns the writes for an outdated record: they make the index
-// show the item as it is now. The images of the record may be days old, and the
-// index may have forgotten a deletion since. The item is at least as new as the
-// record, so the writes use the record's sequence: later changes stay, whether the
-// index has them already or gets them afterwards. An item that the route does not
-// take any more has no document.
+// current returns the writes for an outdated record: they make the index show the
+// current item. The record's images may be days old, and the index may have
+// forgotten a deletion since. The current item is at least as new as the record.
+// So the writes use the record's sequence: later changes stay, whether they come
+// before or after. An item that the route no longer takes has no document.
 func (p *Projection) current(ctx context.Context, s *scratch, rec *sluice.Record) ([]document.Op, error) {
 	it, err := p.read(ctx, rec)
 	if err != nil {
@@ -36,12 +35,12 @@ func (p *Projection) current(ctx context.Context, s *scratch, rec *sluice.Record
 	return ops, nil
 }
 
-// lasting returns the writes for a redriven record without that of a document which
-// the item no longer has. By attribute the index alone remembers deletions, for an
-// hour or less: the write could restore the document.
+// lasting removes from a redriven record's writes the document that the item no
+// longer has. By attribute only the index remembers deletions, for an hour or
+// less: the write could restore the document.
 func (p *Projection) lasting(ctx context.Context, rec *sluice.Record, ops []document.Op) ([]document.Op, error) {
 	if !rec.New.Exists() {
-		return ops, nil // all are deletions
+		return ops, nil // every op is a deletion
 	}
 	was, ok, err := p.placeOf(rec, rec.New)
 	if err != nil || !ok {
@@ -60,7 +59,8 @@ func (p *Projection) lasting(ctx context.Context, rec *sluice.Record, ops []docu
 	return slices.DeleteFunc(ops, func(op document.Op) bool { return op.Ref() == was }), nil
 }
 
-// placeOf returns where the document of an item of rec is; false if it has none.
+// placeOf returns the place of the document of an item of rec; false if it has
+// none.
 func (p *Projection) placeOf(rec *sluice.Record, it sluice.Item) (document.Ref, bool, error) {
 	taken, err := p.takes(it)
 	if err != nil {
@@ -73,8 +73,8 @@ func (p *Projection) placeOf(rec *sluice.Record, it sluice.Item) (document.Ref, 
 	return ref, err == nil, nil
 }
 
-// read returns the item of rec as it is now: the absent Item if there is none, or if
-// the route does not take it any more.
+// read returns the current item of rec: the absent Item if it does not exist, or
+// if the route no longer takes it.
 func (p *Projection) read(ctx context.Context, rec *sluice.Record) (sluice.Item, error) {
 	it, err := p.o.Current(ctx, rec)
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *Projection) ofItem(s *scratch, rec *sluice.Record, it sluice.Item) (ops
 		}
 		ops = append(ops, p.put(s, ref, at))
 	}
-	// Documents at the places that the record names, and the item no longer has.
+	// Documents at places that the record names and the item no longer has.
 	images := slices.DeleteFunc([]sluice.Item{rec.New, rec.Old}, func(it sluice.Item) bool { return !it.Exists() })
 	for _, image := range append(images, sluice.Item{}) { // last, the place by the keys alone
 		from := source{image: image, keys: rec.Keys}
@@ -128,7 +128,7 @@ func (p *Projection) ofItem(s *scratch, rec *sluice.Record, it sluice.Item) (ops
 		if err != nil {
 			return nil, err
 		}
-		gone.Body = bytes.Clone(gone.Body) // the next one is written in the same memory
+		gone.Body = bytes.Clone(gone.Body) // the next op reuses the same memory
 		ops = append(ops, gone)
 	}
 	return ops, nil

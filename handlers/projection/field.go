@@ -10,11 +10,11 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Field is a field of the documents that is the projection's own. [Constant],
-// [Copy], [Text] and [Computed] make them.
+// Field is a field that the projection adds to documents. [Constant], [Copy],
+// [Text] and [Computed] make Fields.
 type Field struct {
 	name  string
-	err   error // why it cannot be used
+	err   error // why it is unusable
 	value func(dst []byte, from source) ([]byte, error)
 	quote []byte // `"name":`
 }
@@ -23,14 +23,14 @@ func newField(name string, value func(dst []byte, from source) ([]byte, error), 
 	return Field{name: name, value: value, err: err, quote: append(item.AppendString(nil, name), ':')}
 }
 
-// Constant is the same in every document: value as encoding/json writes it.
+// Constant is the same in every document: value, encoded by encoding/json.
 func Constant(name string, value any) Field {
 	text, err := json.Marshal(value)
 	return newField(name, func(dst []byte, _ source) ([]byte, error) { return append(dst, text...), nil }, err)
 }
 
-// Copy is the value of the attribute at path. A document of an item without it
-// does not have the field.
+// Copy is the value of the attribute at path. If the item lacks it, the document
+// lacks the field.
 func Copy(name, path string) Field {
 	return newField(name, func(dst []byte, from source) ([]byte, error) {
 		if v, ok := from.lookup(path); ok {
@@ -40,8 +40,8 @@ func Copy(name, path string) Field {
 	}, checkPath(path))
 }
 
-// Text is a string made by a template. A document of an item that has not all
-// of its attributes does not have the field.
+// Text is a string from a template. If the item lacks one of its attributes, the
+// document lacks the field.
 func Text(name, source string) Field {
 	t, err := parseTemplate(source)
 	return newField(name, t.appendString, err)
@@ -59,20 +59,19 @@ func (t *template) appendString(dst []byte, from source) ([]byte, error) {
 	return dst, f.err(*t)
 }
 
-// appendQuoted makes a JSON string of dst[start:].
+// appendQuoted turns dst[start:] into a JSON string.
 func appendQuoted(dst []byte, start int) []byte {
 	end := len(dst)
 	dst = item.AppendString(dst, dst[start:end])
 	return append(dst[:start], dst[end:]...)
 }
 
-// Computed is what f appends to dst: one JSON value, or nothing, and then the
-// document does not have the field. f is given the item as it is after the
-// change, or its keys where the stream has no image. It must depend on nothing
-// else, since a document is written again and compared, must not keep the item
-// and must be safe for concurrent use. [item.JSON], [item.AppendString] and
-// item.Value's methods write values. An error is a permanent failure of the
-// record.
+// Computed is the JSON value that f appends to dst. If f appends nothing, the
+// document lacks the field. f gets the item after the change, or its keys if the
+// stream has no image. f must depend only on the item, because documents are
+// written again and compared. It must not keep the item, and must be safe for
+// concurrent use. [item.JSON], [item.AppendString] and methods of item.Value write
+// values. An error fails the record permanently.
 func Computed(name string, f func(dst []byte, it sluice.Item) ([]byte, error)) Field {
 	var err error
 	if f == nil {
@@ -98,7 +97,7 @@ func Computed(name string, f func(dst []byte, it sluice.Item) ([]byte, error)) F
 	}, err)
 }
 
-// append appends the field, behind a comma where one is wanted.
+// append appends the field, after a comma if needed.
 func (f *Field) append(dst []byte, from source) ([]byte, error) {
 	before := len(dst)
 	if dst[before-1] != '{' {

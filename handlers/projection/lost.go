@@ -7,27 +7,27 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// Loss is why the document of an item does not show a change, by attribute or
-// function.
+// Loss is the reason why the document of an item does not show a change, by
+// attribute or function.
 type Loss string
 
 const (
-	// NotRaised is of a change that left the version as it was, or lowered it:
-	// two writes at one time, or a writer that does not raise the number.
+	// NotRaised: the change did not raise the version. Either two writes have
+	// the same time, or a writer does not increment the number.
 	NotRaised Loss = "not_raised"
-	// BeganAnew is of an item that was deleted and made again below the version of
-	// its deletion: its counter began anew.
+	// BeganAnew: the item was deleted and created again below the version of
+	// its deletion, because its counter began anew.
 	BeganAnew Loss = "began_anew"
 )
 
-// watches reports whether it matters that op, the first write of rec, is refused.
+// watches reports whether a refusal of op, the first write of rec, matters.
 func (p *Projection) watches(rec *sluice.Record, op document.Op) bool {
 	return (p.o.Lost != nil || p.counts.lost != nil) && op.Fence == document.Newer && rec.Origin == sluice.Live &&
 		(rec.EventName == sluice.Insert || rec.EventName == sluice.Modify)
 }
 
-// watched returns a function that writes the first op of rec, and calls lost when
-// that is refused.
+// watched returns a function that writes the first op of rec, and calls lost if
+// the write is refused.
 func (p *Projection) watched(rec *sluice.Record) func(context.Context, document.Op) error {
 	return func(ctx context.Context, op document.Op) error {
 		refused, there := false, int64(0)
@@ -40,8 +40,8 @@ func (p *Projection) watched(rec *sluice.Record) func(context.Context, document.
 	}
 }
 
-// lost tells when the refusal of op loses the change: what came again, or
-// late, is not lost. The version there is 0 when it is not known.
+// lost reports a refused op that loses a change. A repeated or late record loses
+// nothing. The version there is 0 if unknown.
 func (p *Projection) lost(ctx context.Context, rec *sluice.Record, op document.Op, there int64) {
 	switch {
 	case rec.EventName == sluice.Modify:
@@ -60,9 +60,9 @@ func (p *Projection) tellLost(rec *sluice.Record, why Loss) {
 	}
 }
 
-// below reports whether the item is below the version that the index has: never,
-// unless it began anew. Where it cannot be read, an INSERT that came again counts,
-// too.
+// below reports whether the item is below the version in the index, which happens
+// only if its counter began anew. If the item cannot be read, a repeated INSERT
+// counts too.
 func (p *Projection) below(ctx context.Context, rec *sluice.Record, there int64) bool {
 	if p.o.Current == nil {
 		return true

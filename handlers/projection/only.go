@@ -19,8 +19,8 @@ func (p *Projection) takes(it sluice.Item) (bool, error) {
 	return ok, nil
 }
 
-// hadNone reports whether the item had no document before rec. A record that
-// does not come right after the one before it tells nothing about that.
+// hadNone reports whether the item had no document before rec. A record with an
+// unknown predecessor does not tell.
 func (p *Projection) hadNone(rec *sluice.Record) bool {
 	if p.o.Only == nil || rec.Origin != sluice.Live || !rec.Old.Exists() {
 		return false
@@ -29,11 +29,11 @@ func (p *Projection) hadNone(rec *sluice.Record) bool {
 	return err == nil && !taken
 }
 
-// withdrawn returns the deletion of the document of an item that has none any
-// more: under the version of the change, so that a later one can bring it back.
-// What is new has no document to be deleted, and what a backfill reads is not
-// known to have one; an audit finds those that should not be there. An item that
-// takes the place of a change has that one's sequence number.
+// withdrawn returns the deletion of the document of an item that no longer has
+// one. It has the version of the change, so that a later one can restore the
+// document. A new item has no document to delete. A backfilled item may have none;
+// an audit finds leftovers. A current item in place of a change has the change's
+// sequence number.
 func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, error) {
 	if rec.EventName == sluice.Insert || isBackfilled(rec) || p.hadNone(rec) {
 		return nil, nil
@@ -52,7 +52,7 @@ func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, e
 		case rec.Old.Exists():
 			return nil, nil // the old image had no place, and no document
 		case rec.EventName == sluice.Snapshot:
-			return nil, fmt.Errorf("%w; where a document of it was is not known any more: an audit finds it", err)
+			return nil, fmt.Errorf("%w; the place of its old document is unknown: run an audit to find it", err)
 		}
 		return nil, fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
 	}

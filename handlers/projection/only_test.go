@@ -118,7 +118,7 @@ func TestOnlyWhereTheItemInPlaceOfAChangeHasNoPlace(t *testing.T) {
 	rec := streamtest.Snapshot("t", map[string]any{"pk": "a", "rev": 2, "show": false})
 	rec.Sequence = recordtest.Sequence(2)
 	_, err := must(t, nil, o).Project(&rec)
-	if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "an audit finds it") || strings.Contains(err.Error(), "StreamViewType") {
+	if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "run an audit to find it") || strings.Contains(err.Error(), "StreamViewType") {
 		t.Error(err)
 	}
 }

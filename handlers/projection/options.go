@@ -13,101 +13,99 @@ import (
 	"github.com/sluicehq/sluice/metrics"
 )
 
-// Options say where the documents of a kind of items are, and what is in them.
-// Where no default is stated the field is required. Paths name an attribute
-// (`name`) or one within maps (`address.city`), and there the one in every map
-// of a list; a dot may also stand in a name. They are those of the item, whatever
-// its fields are called in the document.
+// Options say where the documents of a kind of items are, and what they contain. A
+// field without a stated default is required. A path names an attribute (`name`),
+// one in maps (`address.city`), or the one in every map of a list. A name may
+// contain a dot. Paths name attributes of the item, not fields of the document.
 type Options struct {
-	Index string // template of the index' name, or that of an alias
+	Index string // template of the name of an index or alias
 	ID    string // template of the document's id
 
-	// MaxIndices is how many different names Handle makes from Index, counted in
-	// memory since New (default 100). A record for another name fails for good and
-	// writes nothing. A fixed Index has no limit.
+	// MaxIndices limits the different names that Handle makes from Index,
+	// counted in memory since New (default 100). A record for a further name
+	// fails permanently and writes nothing. A fixed Index has no limit.
 	MaxIndices int
 
-	// Routing is the template of the value whose hash picks the shard (default
-	// "": the id).
+	// Routing is the template of the value whose hash selects the OpenSearch
+	// shard (default "": the id).
 	Routing string
 
-	// HashLongIDs writes the SHA-256 of ids above OpenSearch's 512 bytes in
-	// their place. Without it their records fail for good.
+	// HashLongIDs replaces ids above OpenSearch's 512 bytes by their SHA-256.
+	// Without it their records fail permanently.
 	HashLongIDs bool
 
 	Version Version // ByAttribute, BySequence, ByFunc or Unversioned
 
-	// Mark is the field in which a document says which change it shows (default
-	// DefaultMark; BySequence alone has it). It is a [document.Mark]: map it as an
-	// object with sequence as keyword and deleted as date.
+	// Mark is the field of a document with its change, for BySequence only
+	// (default DefaultMark). It is a [document.Mark]: map it as an object with
+	// sequence as keyword and deleted as date.
 	Mark string
 
-	// Current reads the item that a record is about, consistently: the absent Item
-	// when there is none. BySequence needs it for records that are redriven or
-	// replayed, or that were made more than a day ago, for documents that a backfill
-	// finds different, and with ForgetDeleted; Store.Current of sinks/dynamodb is one.
-	// With it the other versions write no document for a redriven record whose item
-	// is gone, or has no document there any more; ByAttribute and ByFunc tell whether
-	// an item whose document is newer began anew, see Lost.
+	// Current reads the current item of a record consistently: the absent Item
+	// if it does not exist. Store.Current of sinks/dynamodb implements it.
+	// BySequence needs it with ForgetDeleted, and for these records and
+	// documents: redriven or replayed records, records more than a day old, and
+	// documents that differ from a backfill. With Current the other versions
+	// write no document for a redriven record whose item is gone or has no
+	// document there. ByAttribute and ByFunc use it to detect a counter that
+	// began anew; see Lost.
 	Current func(ctx context.Context, rec *sluice.Record) (sluice.Item, error)
 
-	// ForgetDeleted deletes the document of a deleted item BySequence, which
-	// otherwise leaves a tombstone: a document of its mark and of the fields of
-	// Tombstone. OpenSearch forgets deletions after index.gc_deletes, and with the
-	// node: a record that comes again after that brings the document back.
+	// ForgetDeleted makes BySequence delete the document of a deleted item.
+	// Otherwise it leaves a tombstone: a document with its mark and the fields
+	// of Tombstone. OpenSearch forgets deletions after index.gc_deletes, and
+	// when a node restarts: a record that comes again later restores the
+	// document.
 	ForgetDeleted bool
 
-	// UnfencedBackfill takes the records of a backfill although Version is
-	// Unversioned: an item that changes while it is being read may then stay in
-	// the state before that.
+	// UnfencedBackfill accepts backfill records although Version is
+	// Unversioned. An item that changes during its read may then keep the older
+	// state.
 	UnfencedBackfill bool
 
-	Include []string  // paths of what is written (default: all)
-	Exclude []string  // paths of what is not, also within Include
-	Rename  []Rename  // attributes that have another name in the document
-	Flatten []Flatten // maps whose fields stand among those of the document
-	First   []Field   // fields of the projection's own, before those of the item
+	Include []string  // paths to write (default: all)
+	Exclude []string  // paths not to write, also within Include
+	Rename  []Rename  // attributes with another name in the document
+	Flatten []Flatten // maps whose fields become fields of the document
+	First   []Field   // the projection's own fields, before those of the item
 	Last    []Field   // and after them
 
-	// Tombstone are the fields of a document that takes the place of a deleted
-	// one, for which [Constant]("deleted", true) will do (default: none; the
-	// document is deleted, but see ForgetDeleted).
+	// Tombstone is the fields of a document that replaces a deleted one, such
+	// as [Constant]("deleted", true) (default: none; the document is deleted,
+	// but see ForgetDeleted).
 	Tombstone []Field
 
-	// Only says which items have documents (default: all). It depends on the
-	// item alone. One that it does not take any more loses its document with
-	// the change that says so, which an option of its route could not see to: a
-	// route that does not take the change leaves the document as it was. Its
-	// error fails the record for good.
+	// Only selects the items with documents (default: all). It must depend only
+	// on the item. If a change makes Only refuse the item, its document is
+	// deleted. An option of the route cannot do that: a route that refuses the
+	// change leaves the document. An error fails the record permanently.
 	Only func(it sluice.Item) (bool, error)
 
-	// WriteUnchanged writes the document of an item, too, that was modified
-	// without a change of its document.
+	// WriteUnchanged also writes documents that a modification did not change.
 	WriteUnchanged bool
 
-	// Lost is called when the document of an item does not show a change because
-	// the version of the change is not above the document's. BySequence loses none.
+	// Lost is called when a document does not show a change because the
+	// change's version is not above the document's. BySequence loses no change.
 	Lost func(rec *sluice.Record, why Loss)
 
-	// Dropped is called when an attribute is left out of a document because
-	// another field has its name.
+	// Dropped is called when a document lacks an attribute because another
+	// field has its name.
 	Dropped func(table, field string)
 
 	Metrics metrics.Meter // of changes and documents (default: none)
 }
 
-// Rename has the attribute at From written as To, where it stands. An attribute
-// that is called To wins over it, and of several Renames to one name the first
-// whose attribute is there.
+// Rename writes the attribute at From as To, in the same map. An attribute named
+// To wins over it. Of several Renames to one name, the first whose attribute
+// exists wins.
 type Rename struct {
 	From string // a path
-	To   string // a name, without the path
+	To   string // a name, not a path
 }
 
-// Flatten has the fields of the map at Path written among those of the document,
-// with Prefix before their names. What is no map stays as it is. A field of the
-// document that is there without Flatten wins over them, and of several
-// Flattens the first.
+// Flatten writes the fields of the map at Path among those of the document, with
+// Prefix before their names. A value that is not a map stays as it is. A field of
+// the document without Flatten wins over them; of several Flattens the first wins.
 type Flatten struct {
 	Path   string
 	Prefix string
@@ -115,10 +113,10 @@ type Flatten struct {
 
 var markName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// DefaultMaxIndices bounds the names of indices that are made from items.
+// DefaultMaxIndices limits the index names made from items.
 const DefaultMaxIndices = 100
 
-// DefaultMark is the field of marks unless Options say otherwise.
+// DefaultMark is the default field of marks.
 const DefaultMark = "sluice"
 
 func (o Options) validate() error {
@@ -202,7 +200,7 @@ func (v Version) validate() error {
 	return nil
 }
 
-// checkFields looks for names that are missing or occur twice.
+// checkFields looks for missing and duplicate names.
 func checkFields(fields []Field) error {
 	var errs []error
 	for i, f := range fields {
@@ -220,7 +218,7 @@ func checkFields(fields []Field) error {
 	return errors.Join(errs...)
 }
 
-// body makes what o, which is valid otherwise, says about documents.
+// body compiles the part of valid options that concerns documents.
 func (o Options) body() (*body, error) {
 	b := &body{flatten: o.Flatten, first: o.First, last: o.Last}
 	var rules []rule
@@ -265,5 +263,5 @@ func (o Options) body() (*body, error) {
 	return b, errors.Join(errs...)
 }
 
-// viewRemedy says what to do when an image is missing.
+// viewRemedy is advice for a missing image.
 const viewRemedy = "set the table's StreamViewType to NEW_AND_OLD_IMAGES, and say router.NeedsBoth() where the route is registered, so that it is noticed at the start"

@@ -10,27 +10,27 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// node says what is written of one map of an item: of the item itself, or of
-// what stands at a path. A list on the way is passed through.
+// node selects the written attributes of one map: the item itself, or the value at
+// a path. It passes through lists.
 type node struct {
-	all     bool // what is not named here is written
+	all     bool // unnamed attributes are written
 	names   names
-	kids    []kid // one for each of names
+	kids    []kid // one per name
 	renames []renamed
-	targets int // different names among renames
+	targets int // distinct names among renames
 }
 
 // kid is one attribute of a map.
 type kid struct {
 	drop    bool
 	all     bool  // the value is written, whatever its type
-	node    *node // of the maps in it; nil: they are written whole
+	node    *node // for maps in the value; nil: write them whole
 	rename  int   // index in the parent's renames, or -1
 	target  int   // of a rename to this name, or -1
 	flatten int   // index in Options.Flatten, or -1
 }
 
-// renamed is an attribute that is written under another name.
+// renamed is an attribute written under another name.
 type renamed struct {
 	kid    int
 	quoted []byte // the other name
@@ -38,11 +38,11 @@ type renamed struct {
 	target int
 }
 
-// rule is one option about a path. A dot in a path may as well stand in a name,
-// so that a rule is asked about every way to cut it.
+// rule is one option about a path. A dot in a path may belong to a name, so a rule
+// is applied in every way to split it.
 type rule struct {
 	kind  ruleKind
-	path  string // what is left of it
+	path  string // the rest of the path
 	index int    // of the option
 	to    string
 }
@@ -56,7 +56,7 @@ const (
 	flatten
 )
 
-// maxPath is how many dots a path may have; each doubles the ways to cut it.
+// maxPath limits the dots of a path; each doubles the ways to split it.
 const maxPath = 10
 
 func checkPath(path string) error {
@@ -71,14 +71,14 @@ func checkPath(path string) error {
 	return nil
 }
 
-// compiler makes nodes of rules, and notes which of them have an effect.
+// compiler compiles rules to nodes, and notes which rules have an effect.
 type compiler struct {
 	flats   []*node // of the maps of Options.Flatten
 	renames []bool  // of Options.Rename
 }
 
-// compile makes the node of a map for the rules about it. all: what no rule
-// names is written.
+// compile returns the node of a map for its rules. all: unnamed attributes are
+// written.
 func (c *compiler) compile(rules []rule, all bool) *node {
 	n := &node{all: all}
 	type here struct{ last, deeper []rule }
@@ -116,7 +116,7 @@ func (c *compiler) compile(rules []rule, all bool) *node {
 			}
 		}
 		if !k.all && !slices.ContainsFunc(h.deeper, func(r rule) bool { return r.kind == include }) {
-			k.drop = true // nothing in it was asked for
+			k.drop = true // no part of it was selected
 		}
 		if len(h.deeper) > 0 && !k.drop {
 			k.node = c.compile(h.deeper, k.all)
@@ -133,7 +133,7 @@ func (c *compiler) compile(rules []rule, all bool) *node {
 	return n
 }
 
-// addRenames makes renames, in the order of the options.
+// addRenames adds renames in the order of the options.
 func (n *node) addRenames(rules []rule) {
 	type of struct {
 		rule
@@ -176,16 +176,16 @@ func (k *kid) takes(kind item.Kind) bool {
 	return !k.drop && (k.all || kind == item.M || kind == item.L)
 }
 
-// names finds a name among a few fast, and among many not slowly.
+// names is a set of names. It is fast for a few and acceptable for many.
 type names struct {
 	list    []string
-	lengths uint64 // a bit for each length that occurs; the last stands for all above
+	lengths uint64 // one bit per length in use; the last is for all longer names
 	at      map[string]int
 }
 
 const manyNames = 12
 
-// add returns the index of name, which it adds when it is not there.
+// add returns the index of name, and adds it if missing.
 func (n *names) add(name string) int {
 	if i := slices.Index(n.list, name); i >= 0 {
 		return i

@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	maxID    = 512 // bytes, of OpenSearch
-	maxIndex = 255 // bytes, of OpenSearch
+	maxID    = 512 // bytes, limit of OpenSearch
+	maxIndex = 255 // bytes, limit of OpenSearch
 
-	// hashed begins the ids that are hashes. An id that begins so by itself is
-	// hashed, too, so that none can pass for the hash of another.
+	// hashed is the prefix of hashed ids. An id with this prefix is hashed too,
+	// so that it cannot equal the hash of another.
 	hashed = "sha256:"
 )
 
-// place is where the documents of a projection are.
+// place determines where the documents of a projection are.
 type place struct {
 	index, id, routing template
-	hash               bool // ids that are too long
+	hash               bool // hash ids that are too long
 }
 
-// find returns where the document of an item is. buf is memory for it.
+// find returns the place of an item's document. buf is reusable memory.
 func (p *place) find(buf []byte, from source) (ref document.Ref, _ []byte, err error) {
 	buf, f := p.id.append(buf[:0], from)
 	if f.path != "" {
@@ -57,18 +57,18 @@ func (p *place) find(buf []byte, from source) (ref document.Ref, _ []byte, err e
 	if buf, f = p.routing.append(buf, from); f.path != "" {
 		return ref, buf, fmt.Errorf("the routing of the document: %w", f.err(p.routing))
 	}
-	all := string(buf) // one string for the three
+	all := string(buf) // one string for all three
 	ref = document.Ref{Index: all[id:index], ID: all[:id], Routing: all[index:]}
 	if len(p.index.parts) == 0 {
 		ref.Index = p.index.tail
-	} else if fault := madeFault(ref.Index); fault != "" { // which does not show the name: it may be a key
+	} else if fault := madeFault(ref.Index); fault != "" { // fault omits the name, which may contain a key
 		return ref, buf, fmt.Errorf("the index of the document: template %q: the name %s", p.index.source, fault)
 	}
 	return ref, buf, nil
 }
 
-// besides returns the path of an attribute besides the item's keys that has a
-// say in where its document is; "" when there is none.
+// besides returns the path of an attribute outside of the item's keys that
+// determines the place of its document; "" if none.
 func (p *place) besides(keys item.Item) string {
 	for _, t := range [...]*template{&p.id, &p.index, &p.routing} {
 		for i := range t.parts {
@@ -80,8 +80,7 @@ func (p *place) besides(keys item.Item) string {
 	return ""
 }
 
-// indexFault says what OpenSearch would refuse in the name of an index that Options
-// name.
+// indexFault describes why OpenSearch would refuse an index name in Options.
 func indexFault(name string) string {
 	switch {
 	case name == "":
@@ -104,9 +103,8 @@ func indexFault(name string) string {
 	return ""
 }
 
-// madeFault says what is wrong with the name of an index that is made from an item:
-// whoever writes items must not reach the indices of OpenSearch itself, nor the
-// aliases of a reindex.
+// madeFault describes the mistake in an index name made from an item. Writers of
+// items must not reach OpenSearch's own indices or the aliases of a reindex.
 func madeFault(name string) string {
 	if fault := indexFault(name); fault != "" {
 		return fault
@@ -116,7 +114,7 @@ func madeFault(name string) string {
 		return "begins with '.', as those of OpenSearch's own indices do"
 	case strings.HasSuffix(name, docrules.AlsoSuffix), strings.HasSuffix(name, docrules.DeletesSuffix):
 		return fmt.Sprintf("ends in %q or %q, as the aliases of a reindex do", docrules.AlsoSuffix, docrules.DeletesSuffix)
-	case len(name) > maxIndex-len(docrules.DeletesSuffix): // OpenSearch refuses its aliases, and indices such as name-000001
+	case len(name) > maxIndex-len(docrules.DeletesSuffix): // OpenSearch would refuse its aliases, and indices such as name-000001
 		return fmt.Sprintf("has %d bytes; want %d at most", len(name), maxIndex-len(docrules.DeletesSuffix))
 	}
 	for _, r := range name {
@@ -127,9 +125,9 @@ func madeFault(name string) string {
 	return ""
 }
 
-// indexNames counts the names of indices that a projection has made from items, so
-// that writers of items cannot have OpenSearch make indices without end. A nil
-// *indexNames admits all.
+// indexNames counts the index names that a projection has made from items, so that
+// writers of items cannot create indices without limit. A nil *indexNames admits
+// all.
 type indexNames struct {
 	template string
 	most     int
@@ -138,7 +136,7 @@ type indexNames struct {
 	seen map[string]struct{}
 }
 
-// admit returns an error when one of ops would write to one name too many.
+// admit returns an error if one of ops would exceed the limit of names.
 func (n *indexNames) admit(ops []document.Op) error {
 	if n == nil {
 		return nil
@@ -152,12 +150,12 @@ func (n *indexNames) admit(ops []document.Op) error {
 		if len(n.seen) >= n.most {
 			return fmt.Errorf("the index of the document: template %q has made %d different names since the start of this process, and no others are allowed: if all of them are right, raise maxIndices, restart and redrive the record", n.template, n.most)
 		}
-		n.seen[strings.Clone(ops[i].Index)] = struct{}{} // without the id beside it
+		n.seen[strings.Clone(ops[i].Index)] = struct{}{} // copied, so that the id beside it is not kept
 	}
 	return nil
 }
 
-// permanent is the failure of rec, which no other try can mend.
+// permanent is the permanent failure of rec.
 func permanent(rec *sluice.Record, err error) error {
 	return sluice.Permanent(fmt.Errorf("projection: %s of table %s: %w", rec.EventName, rec.Table, err))
 }

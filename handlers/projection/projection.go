@@ -23,14 +23,14 @@ type Projection struct {
 	body      *body
 	tombstone *body
 	scratch   sync.Pool
-	names     *indexNames // nil: Index is no template
+	names     *indexNames // nil: Index is fixed
 	counts    series
 }
 
-// New returns a Projection that writes by write, which Write of a
-// sinks/opensearch.Sink is, or an error that names every option that is missing
-// or wrong. write has no use for the Body of its Op once it has returned. It
-// may be nil for one whose Project alone is called.
+// New returns a Projection, or an error that names every missing or invalid
+// option. write makes the writes, such as Write of a sinks/opensearch.Sink. It
+// must not keep the Body of its Op after it returns. It may be nil if you call
+// only Project.
 func New(write func(context.Context, document.Op) error, o Options) (*Projection, error) {
 	if o.Version.kind != bySequence && (o.Mark != "" || o.ForgetDeleted) {
 		return nil, errors.New("projection: Mark and ForgetDeleted are options of BySequence")
@@ -63,14 +63,14 @@ func New(write func(context.Context, document.Op) error, o Options) (*Projection
 	return p, nil
 }
 
-// scratch is the memory for one record. It is used again and again.
+// scratch is the memory for one record. It is reused.
 type scratch struct {
 	writer, before, tombstone writer
 	text                      []byte
 	ops                       [3]document.Op
 }
 
-// release gives s back. It keeps nothing of a record's page.
+// release returns s for reuse. It keeps no part of a record's page.
 func (p *Projection) release(s *scratch) {
 	for _, w := range []*writer{&s.writer, &s.before} {
 		clear(w.stash[:cap(w.stash)])
@@ -79,8 +79,8 @@ func (p *Projection) release(s *scratch) {
 	p.scratch.Put(s)
 }
 
-// Handle writes what rec changes. A record that changes nothing of its document
-// is skipped. It is a [sluice.Handler].
+// Handle writes the change of rec. It skips a record that does not change its
+// document. It is a [sluice.Handler].
 func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 	s := p.scratch.Get().(*scratch)
 	s.writer.count = p.o.Dropped != nil || p.counts.dropped != nil
@@ -122,7 +122,7 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 			write = p.watched(rec)
 		}
 		if err := write(ctx, op); err != nil {
-			return err // of several writes both are repeated, which both bear
+			return err // a retry repeats all writes, which is safe
 		}
 		p.counts.written.Add(1, rec.Table, op.Action.String())
 	}
@@ -130,9 +130,9 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 	return nil
 }
 
-// Project returns what Handle would write, in that order; nothing for a record
-// that changes nothing of its document. It depends on rec alone, and equal
-// records make equal bytes, which share no memory with rec.
+// Project returns the writes of Handle in order; none if rec does not change its
+// document. The result depends only on rec. Equal records make equal bytes, which
+// share no memory with rec.
 func (p *Projection) Project(rec *sluice.Record) ([]document.Op, error) {
 	s := p.scratch.Get().(*scratch)
 	s.writer.count = false
@@ -148,7 +148,7 @@ func (p *Projection) Project(rec *sluice.Record) ([]document.Op, error) {
 	return ops, nil
 }
 
-// ops returns what rec changes. It is in the memory of s.
+// ops returns the writes of rec, in the memory of s.
 func (p *Projection) ops(s *scratch, rec *sluice.Record) ([]document.Op, error) {
 	s.writer.body, s.before.body, s.tombstone.body = p.body, p.body, p.tombstone
 	var ops []document.Op
@@ -167,8 +167,8 @@ func (p *Projection) ops(s *scratch, rec *sluice.Record) ([]document.Op, error) 
 	return ops, nil
 }
 
-// changed returns the write of the new image's document, and before or after it
-// that of the place which the document left.
+// changed returns the write of the new image's document. If the document moved, it
+// also returns the write for its old place.
 func (p *Projection) changed(s *scratch, rec *sluice.Record) ([]document.Op, error) {
 	if !rec.New.Exists() {
 		return nil, errors.New("it came without its new image: " + viewRemedy)
@@ -211,14 +211,13 @@ func (p *Projection) changed(s *scratch, rec *sluice.Record) ([]document.Op, err
 		return nil, err
 	}
 	if at.kind == document.NoFence && left.Index == ref.Index && left.ID == ref.ID {
-		// Both routings may lead to one shard, where they name one document.
+		// With both routings in one shard, they may name one document.
 		return append(s.ops[:0], gone, put), nil
 	}
 	return append(s.ops[:0], put, gone), nil
 }
 
-// left returns where the document of a modified item was, and whether that is
-// elsewhere.
+// left returns the old place of a modified item's document, and whether it moved.
 func (p *Projection) left(s *scratch, rec *sluice.Record, now document.Ref) (left document.Ref, moved bool, err error) {
 	if rec.EventName != sluice.Modify {
 		return left, false, nil
@@ -237,9 +236,9 @@ func (p *Projection) left(s *scratch, rec *sluice.Record, now document.Ref) (lef
 	return left, left != now, nil
 }
 
-// unchanged reports whether the old image has the document that s.writer has
-// just written. A record that does not come right after the one before it tells
-// nothing about what is there.
+// unchanged reports whether the old image makes the document that s.writer has
+// just written. A record with an unknown predecessor does not tell what the index
+// has.
 func (p *Projection) unchanged(s *scratch, rec *sluice.Record) bool {
 	if rec.EventName != sluice.Modify || rec.Origin != sluice.Live || !rec.Old.Exists() || p.o.WriteUnchanged {
 		return false
@@ -276,7 +275,7 @@ func (p *Projection) removed(s *scratch, rec *sluice.Record) ([]document.Op, err
 	return append(s.ops[:0], gone), nil
 }
 
-// put returns the write of the document that s.writer has written.
+// put returns the write of the document in s.writer.
 func (p *Projection) put(s *scratch, ref document.Ref, at fence) document.Op {
 	op := p.op(document.Put, ref, at)
 	s.writer.mark(op, time.Time{})
@@ -284,7 +283,7 @@ func (p *Projection) put(s *scratch, ref document.Ref, at fence) document.Op {
 	return op
 }
 
-// gone returns what a document that is no longer at ref leaves there.
+// gone returns the write for a document that has left ref.
 func (p *Projection) gone(s *scratch, ref document.Ref, at fence, rec *sluice.Record, from source) (document.Op, error) {
 	op := p.op(document.Delete, ref, at)
 	if p.tombstone == nil {
@@ -294,7 +293,7 @@ func (p *Projection) gone(s *scratch, ref document.Ref, at fence, rec *sluice.Re
 		return op, fmt.Errorf("tombstone: %w", err)
 	}
 	deleted := rec.Created
-	if deleted.IsZero() { // some emulators say no time
+	if deleted.IsZero() { // some emulators omit the time
 		deleted = time.Now()
 	}
 	s.tombstone.mark(op, deleted)

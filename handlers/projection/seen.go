@@ -4,7 +4,7 @@ import "hash/maphash"
 
 var seed = maphash.MakeSeed()
 
-// seen is a set of names that is used again and again.
+// seen is a reusable set of names.
 type seen struct {
 	text  []byte // of all of them
 	ends  []int  // of each in text
@@ -16,8 +16,7 @@ func (s *seen) reset() {
 	clear(s.slots)
 }
 
-// add adds the name whose text is made of the two, and reports whether it was
-// not there.
+// add adds the name prefix+name, and reports whether it was new.
 func (s *seen) add(prefix string, name []byte) bool {
 	if 2*(len(s.ends)+1) > len(s.slots) {
 		s.grow()

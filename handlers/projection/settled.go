@@ -10,12 +10,12 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// settles reports whether the table has a say when op is refused. For nearly all
-// writes the refusal settles it: the document shows a later change. There are two
+// settles reports whether the table must be read after a refusal of op. Nearly
+// always the refusal suffices: the document shows a later change. There are two
 // exceptions.
 //
-// A backfill writes before all changes, so every document refuses it. The item
-// that it read can still be the later state: its change was lost, for example in a
+// A backfill's write has the lowest version, so every document refuses it. Its
+// item may still be the later state: the item's change was lost, for example in a
 // gap of the stream.
 //
 // Without tombstones the index can remember a deletion with a version that no
@@ -24,13 +24,13 @@ func (p *Projection) settles(rec *sluice.Record, op document.Op) bool {
 	return op.Fence == document.Exact && op.Action == document.Put && (isBackfilled(rec) || p.o.ForgetDeleted)
 }
 
-// forgetAfter is when a write that a deletion refused is tried again: the index
-// forgets the deletion after index.gc_deletes.
+// forgetAfter is the delay before a write refused by a deletion is retried: the
+// index forgets the deletion after index.gc_deletes.
 const forgetAfter = time.Minute
 
-// settled returns a function that writes op, and asks the table where it is refused
-// and the refusal does not settle it. The item is read after the document: what it
-// says is not older.
+// settled returns a function that writes op. If op is refused and the refusal does
+// not suffice, it reads the table. It reads the item after the document, so the
+// item is not older.
 func (p *Projection) settled(rec *sluice.Record) func(context.Context, document.Op) error {
 	return func(ctx context.Context, op document.Op) error {
 		var refusals []document.Refusal
@@ -47,7 +47,7 @@ func (p *Projection) settled(rec *sluice.Record) func(context.Context, document.
 		case err != nil:
 			return err
 		case !it.Exists():
-			return nil // it is deleted, or will be by a later record
+			return nil // deleted now, or by a later record
 		case deleted:
 			return sluice.RetryAfter(forgetAfter, fmt.Errorf("projection: %s of table %s: the item exists, and the index remembers a deletion of its document with a greater version: the write waits until the index forgets it (index.gc_deletes)", rec.EventName, rec.Table))
 		}
@@ -55,9 +55,9 @@ func (p *Projection) settled(rec *sluice.Record) func(context.Context, document.
 	}
 }
 
-// doubts returns what the refusals of op leave open: whether no document is there,
-// and for a backfill the latest sequence of a document that differs from the item,
-// or of a tombstone.
+// doubts returns what the refusals of op leave open: whether no document exists,
+// and for a backfill the latest sequence of a tombstone or of a document that
+// differs from the item.
 func (p *Projection) doubts(rec *sluice.Record, op document.Op, refusals []document.Refusal) (deleted bool, behind string) {
 	for _, r := range refusals {
 		deleted = deleted || r.Deleted
@@ -75,18 +75,18 @@ func (p *Projection) doubts(rec *sluice.Record, op document.Op, refusals []docum
 	return deleted, behind
 }
 
-// shows reports whether a document is what op would write, but for its mark.
+// shows reports whether a document equals op's, except for its mark.
 func shows(source []byte, sequence string, op document.Op) bool {
 	if bytes.Equal(source, bytes.Replace(op.Body, []byte(op.Sequence), []byte(sequence), 1)) {
-		return true // nearly all: no JSON is read
+		return true // the usual case, without parsing JSON
 	}
 	_, same := document.Compare(op.Body, source, op.MarkField)
 	return same
 }
 
-// repair writes the item as it is now where its document still differs. The write
-// comes right after the change that the document shows: a later one that is there
-// meanwhile stays, and one that is still to come is written over it.
+// repair writes the current item if its document still differs. The write sorts
+// right after the change that the document shows: a later change stays, or
+// overwrites it.
 func (p *Projection) repair(ctx context.Context, rec *sluice.Record, it sluice.Item, ref document.Ref, refusals []document.Refusal) error {
 	now := *rec
 	now.New = it
@@ -97,7 +97,7 @@ func (p *Projection) repair(ctx context.Context, rec *sluice.Record, it sluice.I
 		return err
 	}
 	if len(ops) == 0 || ops[0].Ref() != ref {
-		return nil // it has no document, or has moved: a later record says so
+		return nil // a later record handles an item that has moved or has no document
 	}
 	_, behind := p.doubts(rec, ops[0], refusals)
 	if behind == "" {
@@ -112,7 +112,7 @@ func (p *Projection) repair(ctx context.Context, rec *sluice.Record, it sluice.I
 	if err := p.write(ctx, put); err != nil {
 		return err
 	}
-	// A change that came meanwhile may still be older than the item.
+	// A change written meanwhile may still be older than the item.
 	if deleted, behind := p.doubts(rec, put, refusals); deleted || behind != "" {
 		return fmt.Errorf("projection: %s of table %s: another writer changes the document: the next try compares again", rec.EventName, rec.Table)
 	}

@@ -9,12 +9,11 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// template is a text with the values of attributes in it, as the package
-// comment says.
+// template is a text with values of attributes; see the package comment.
 type template struct {
 	source string
 	parts  []part
-	tail   string // behind the last part
+	tail   string // text after the last part
 }
 
 // part is one attribute of a template, and the text before it.
@@ -22,8 +21,8 @@ type part struct {
 	text   string
 	path   string
 	change []change
-	// end is the byte with which the text begins that tells where the value
-	// ends: where escapes is set, it is escaped in the value, as '%' is.
+	// end is the first byte of the text after the value. With escapes set, it
+	// is escaped in the value, like '%'.
 	escapes bool
 	end     byte
 }
@@ -34,7 +33,7 @@ type change struct {
 	old, new string
 }
 
-// parseTemplate reads a template. An error names the byte where it is wrong.
+// parseTemplate parses a template. Its error has the byte offset of the mistake.
 func parseTemplate(source string) (template, error) {
 	t := template{source: source}
 	s := scanner{source: source}
@@ -58,8 +57,8 @@ func parseTemplate(source string) (template, error) {
 	}
 }
 
-// parseID reads the template of an id: with several attributes what ends a
-// value is escaped in it, so that no two keys make one id.
+// parseID parses the template of an id. With several attributes it escapes the end
+// of a value, so that different keys make different ids.
 func parseID(source string) (template, error) {
 	t, err := parseTemplate(source)
 	if err != nil {
@@ -79,7 +78,7 @@ func parseID(source string) (template, error) {
 	return t, nil
 }
 
-// scanner reads a template.
+// scanner scans a template.
 type scanner struct {
 	source string
 	at     int
@@ -89,8 +88,8 @@ func (s *scanner) errorf(at int, format string, args ...any) error {
 	return fmt.Errorf("template %q, byte %d: %s", s.source, at, fmt.Sprintf(format, args...))
 }
 
-// until reads up to one of the characters in stops, which it returns, or to the
-// end, which is 0. A backslash takes the character after it for itself.
+// until reads up to a character in stops, which it returns, or to the end, with 0.
+// A backslash escapes the next character.
 func (s *scanner) until(stops string) (text string, stop byte, err error) {
 	var b strings.Builder
 	for s.at < len(s.source) {
@@ -112,7 +111,7 @@ func (s *scanner) until(stops string) (text string, stop byte, err error) {
 	return b.String(), 0, nil
 }
 
-// part reads an attribute's path and its functions, behind the '{'.
+// part reads an attribute's path and its functions, after the '{'.
 func (s *scanner) part(p *part) error {
 	begun := s.at - 1
 	path, stop, err := s.until("|{}")
@@ -160,13 +159,13 @@ func (s *scanner) part(p *part) error {
 	return nil
 }
 
-// arguments says how many each function has.
+// arguments is the number of arguments of each function.
 var arguments = map[string]*int{"lower": new(0), "trim": new(1), "replace": new(2)}
 
-// source is where templates find their attributes.
+// source is the item in which templates look up attributes.
 type source struct {
 	image item.Item
-	keys  item.Item // for what image does not have
+	keys  item.Item // for attributes that image lacks
 }
 
 func (s source) lookup(path string) (item.Value, bool) {
@@ -176,10 +175,10 @@ func (s source) lookup(path string) (item.Value, bool) {
 	return s.keys.Lookup(path)
 }
 
-// fault says which attribute stood in a template's way; the zero fault is none.
+// fault describes why an attribute cannot be used; the zero fault is none.
 type fault struct {
 	path string
-	kind item.Kind // item.Invalid: it is not there
+	kind item.Kind // item.Invalid: missing
 }
 
 func (f fault) err(t template) error {
@@ -212,7 +211,7 @@ func (t *template) append(dst []byte, from source) ([]byte, fault) {
 	return append(dst, t.tail...), fault{}
 }
 
-// apply changes dst[start:].
+// apply applies the function to dst[start:].
 func (c change) apply(dst []byte, start int) []byte {
 	value := dst[start:]
 	switch c.name {
@@ -243,7 +242,7 @@ func (c change) apply(dst []byte, start int) []byte {
 	return dst
 }
 
-// escape writes '%' and c in dst[start:] as percent signs with two hexadecimal
+// escape replaces '%' and c in dst[start:] by a percent sign with two hexadecimal
 // digits.
 func escape(dst []byte, start int, c byte) []byte {
 	value := dst[start:]

@@ -2,19 +2,19 @@ package projection
 
 import "github.com/sluicehq/sluice"
 
-// Template is a text with attributes in it, as the package comment says, for
-// others who make texts of records.
+// Template is a text with attributes, for other code that makes texts from
+// records; see the package comment.
 type Template struct{ t template }
 
-// ParseTemplate reads a template. An error names the byte where it is wrong.
+// ParseTemplate parses a template. Its error has the byte offset of the mistake.
 func ParseTemplate(source string) (Template, error) {
 	t, err := parseTemplate(source)
 	return Template{t}, err
 }
 
-// Append appends the text with the attributes of image, else those of keys. An
-// error says which attribute is missing, or is of a type that makes no text; what
-// was appended until then is to be dropped.
+// Append appends the text with the attributes of image, else of keys. An error
+// names a missing attribute, or one whose type makes no text. Discard the output
+// after an error.
 func (t Template) Append(dst []byte, image, keys sluice.Item) ([]byte, error) {
 	dst, f := t.t.append(dst, source{image: image, keys: keys})
 	if f.path != "" {
@@ -23,7 +23,7 @@ func (t Template) Append(dst []byte, image, keys sluice.Item) ([]byte, error) {
 	return dst, nil
 }
 
-// Paths returns the attributes, or dotted paths, that the text has in it.
+// Paths returns the attributes, or dotted paths, in the text.
 func (t Template) Paths() []string {
 	var paths []string
 	for _, p := range t.t.parts {
@@ -32,7 +32,7 @@ func (t Template) Paths() []string {
 	return paths
 }
 
-// Single returns the attribute of a template that is nothing else: "{price}".
+// Single returns the attribute of a template that consists of it alone: "{price}".
 func (t Template) Single() (path string, ok bool) {
 	if len(t.t.parts) != 1 {
 		return "", false

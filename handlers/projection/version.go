@@ -12,15 +12,15 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Version says which of two states of an item is the later one; the package
-// comment compares its kinds.
+// Version decides which of two states of an item is later. The package comment
+// compares the kinds.
 type Version struct {
 	kind        versionKind
 	path        string
-	unit        time.Duration // of the number at path, which is a time; 0: it is no time
-	counter     string        // path of a pair's second number; "": it is no pair
+	unit        time.Duration // of the number at path, if it is a time; 0: not a time
+	counter     string        // path of a pair's second number; "": not a pair
 	f           func(sluice.Item) (int64, error)
-	generations *generations // of bySequence
+	generations *generations // for bySequence
 }
 
 type versionKind uint8
@@ -33,53 +33,53 @@ const (
 	unversioned
 )
 
-// ByAttribute takes the version from an attribute that the item's writers raise
-// with every write: an integer of 0 or more, or a text that is an ISO 8601 time,
-// such as 2025-07-04T12:33:21.123Z; one without a zone is UTC. The version of a
-// time is its nanoseconds since 1970. A deletion's version is that of the old
-// image plus 1. An item that is made again goes on above that, at its last number
-// plus 2: at plus 1 its document is taken for the deleted one's, and is not
-// written. [Options].Lost tells of changes that a version loses.
+// ByAttribute takes the version from an attribute that writers raise with every
+// write. It is an integer of 0 or more, or an ISO 8601 time such as
+// 2025-07-04T12:33:21.123Z; without a zone it is UTC. The version of a time is its
+// nanoseconds since 1970. A deletion has the version of the old image plus 1. A
+// recreated item must continue above that, at its last number plus 2. At plus 1
+// its document counts as the deleted one and is not written. [Options].Lost
+// reports lost changes.
 func ByAttribute(path string) Version { return Version{kind: byAttribute, path: path} }
 
-// ByEpoch takes the version from a number that is a time: so many seconds,
-// milliseconds or microseconds since 1970, as unit says, with or without a
-// fraction. Else it is as [ByAttribute] of a time.
+// ByEpoch takes the version from a number that is a time in seconds, milliseconds
+// or microseconds since 1970, by unit, with or without a fraction. Otherwise it
+// works like [ByAttribute] with a time.
 func ByEpoch(path string, unit time.Duration) Version {
 	return Version{kind: byAttribute, path: path, unit: unit}
 }
 
-// Then makes a pair of the version of an attribute, which is when the item was
-// made, and a counter that begins anew with each item of the same key. A time is
-// taken by its milliseconds; any other number is taken as it is. The counter has
-// 20 bits of the version and is up to 1,048,575, the time has the 43 others. Records with numbers beyond
-// that fail for good.
+// Then combines the version of an attribute, the creation of the item, with a
+// counter that begins anew with each item of the same key. A time counts in
+// milliseconds; any other number is unchanged. The counter has 20 bits of the
+// version (up to 1,048,575), the time 43. Records with larger numbers fail
+// permanently.
 func (v Version) Then(counter string) Version {
 	v.counter = counter
 	return v
 }
 
-// counterBits are those of a pair's counter.
+// counterBits is the size of a pair's counter.
 const counterBits = 20
 
-// BySequence goes by the record's stream and sequence number, which stand in the
-// document ([Options.Mark]). What a backfill reads comes before all records. What
-// is redriven or replayed takes the item as it is now ([Options.Current]).
+// BySequence orders by the record's stream and sequence number, which the document
+// contains ([Options.Mark]). A backfilled item comes before all records. A
+// redriven or replayed record writes the current item ([Options.Current]).
 func BySequence() Version { return Version{kind: bySequence, generations: &generations{}} }
 
-// ByFunc takes the version from f, which is given the new image, or the old one
-// of a removed item, whose deletion has the version plus 1. f must depend on
-// nothing else and be safe for concurrent use. Its error, and a number below 0,
-// are permanent failures of the record.
+// ByFunc takes the version from f, which gets the new image. For a removed item it
+// gets the old image, and the deletion has its version plus 1. f must depend only
+// on the image and be safe for concurrent use. Its error, or a negative number,
+// fails the record permanently.
 func ByFunc(f func(image sluice.Item) (int64, error)) Version {
 	return Version{kind: byFunc, f: f}
 }
 
-// Unversioned has none: the last writer wins. Only the order in which a source
-// delivers the changes of an item keeps an older state from standing.
+// Unversioned has no version: the last writer wins. Only the order in which a
+// source delivers the changes of an item prevents an older state from staying.
 func Unversioned() Version { return Version{kind: unversioned} }
 
-// String names the kind of v.
+// String returns the kind of v.
 func (v Version) String() string {
 	switch v.kind {
 	case byAttribute:
@@ -101,14 +101,14 @@ func (v Version) String() string {
 	return "none"
 }
 
-// fence is what keeps a write from taking a document back.
+// fence prevents a write from restoring an older document.
 type fence struct {
 	kind     document.Fence
 	version  int64
-	sequence string // of document.Exact
+	sequence string // for document.Exact
 }
 
-// of returns the fence of what rec writes.
+// of returns the fence of rec's write.
 func (v Version) of(rec *sluice.Record) (fence, error) {
 	switch v.kind {
 	case unversioned:
@@ -165,7 +165,7 @@ func (v Version) ofImage(image sluice.Item) (int64, error) {
 	return n<<counterBits | counter, nil
 }
 
-// number returns what the attribute at path says, and whether that is a time.
+// number returns the number at path, and whether it is a time.
 func (v Version) number(image sluice.Item, path string) (n int64, isTime bool, err error) {
 	value, ok := image.Lookup(path)
 	if !ok {
@@ -188,7 +188,7 @@ func (v Version) number(image sluice.Item, path string) (n int64, isTime bool, e
 	switch {
 	case err != nil && value.Kind() == item.N:
 		err = fmt.Errorf("attribute %q is %s, %w", path, value.Text(), err)
-	case err != nil: // a text may be anything, and errors are logged
+	case err != nil: // err omits the text: it may be anything, and errors are logged
 		err = fmt.Errorf("attribute %q is of type %v, %w", path, value.Kind(), err)
 	}
 	return n, isTime, err
@@ -196,7 +196,7 @@ func (v Version) number(image sluice.Item, path string) (n int64, isTime bool, e
 
 func integerOf(value item.Value) (int64, error) {
 	n, ok := value.Int64()
-	if !ok { // written with an exponent or a point, as few do
+	if !ok { // written with an exponent or a point, which is rare
 		text, _ := value.AppendText(nil)
 		var err error
 		n, err = strconv.ParseInt(string(text), 10, 64)

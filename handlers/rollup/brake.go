@@ -12,18 +12,18 @@ const (
 	defaultPercent = 5    // of the parents
 )
 
-// BrakeError says that a recount lowers no counter, because it would lower too
-// many. The rules are those of [Recount.MaxDeletes].
+// BrakeError says that a recount lowered no counter, because it would lower too
+// many. [Recount.MaxDeletes] has the rules.
 type BrakeError struct {
-	Lowered int `json:"lowered"` // counters that are higher than what is there
-	Parents int `json:"parents"` // that were looked at
-	Allowed int `json:"allowed"` // how many may be lowered
+	Lowered int `json:"lowered"` // counters above the real number
+	Parents int `json:"parents"` // parents looked at
+	Allowed int `json:"allowed"` // counters that may be lowered
 
 	Empty       bool `json:"empty,omitempty"`       // no parent has a child
 	MostlyEmpty bool `json:"mostlyEmpty,omitempty"` // more of them have no child than parents have one
 }
 
-// Error says why, and what to do.
+// Error returns the reason and advice.
 func (e *BrakeError) Error() string {
 	are := "are"
 	if e.Lowered == 1 {
@@ -40,18 +40,18 @@ func (e *BrakeError) Error() string {
 	return text + fmt.Sprintf(", and %d may be lowered; look at them first", e.Allowed)
 }
 
-// brake holds back what lowers counters until all of them are known.
+// brake holds corrections that lower counters until all of them are known.
 type brake struct {
 	held     []look
 	lowered  int
-	barren   int  // of the lowered ones: the parent has no child
+	barren   int  // parents of lowered counters without a child
 	fertile  int  // parents with a child
-	over     bool // more than MaxDeletes: none is held any more
-	released bool // they may be lowered
+	over     bool // more than MaxDeletes: no further one is held
+	released bool // counters may be lowered
 }
 
-// lowers reports whether a correction brings a counter nearer to 0, or beyond. A
-// count below 0 is raised: no children can make it.
+// lowers reports whether a correction moves a counter towards 0 or beyond. A
+// negative count is raised: no children can make it.
 func (r *recount) lowers(l look) bool {
 	if l.counter < 0 {
 		return r.Of != "" && l.sum > l.counter
@@ -59,7 +59,7 @@ func (r *recount) lowers(l look) bool {
 	return l.counter > 0 && l.sum < l.counter
 }
 
-// hold takes in a counter that is to be lowered.
+// hold handles a counter that must be lowered.
 func (r *recount) hold(l look) {
 	b := &r.brake
 	b.lowered++
@@ -80,7 +80,7 @@ func (r *recount) hold(l look) {
 	}
 }
 
-// leave tells a counter that stays as it is.
+// leave reports a counter that stays unchanged.
 func (r *recount) leave(l look) {
 	c := r.correctionOf(l)
 	c.Held = true
@@ -95,7 +95,7 @@ func (r *recount) leaveAll() {
 	r.brake.held = nil
 }
 
-// mostDeletes is how many counters may be lowered, whatever their share.
+// mostDeletes is the number of counters that may be lowered, whatever their share.
 func (r *recount) mostDeletes() int {
 	if r.MaxDeletes > 0 {
 		return r.MaxDeletes
@@ -103,7 +103,7 @@ func (r *recount) mostDeletes() int {
 	return defaultDeletes
 }
 
-// verdict says why counters may not be lowered; nil when they may.
+// verdict returns why counters may not be lowered, or nil.
 func (r *recount) verdict() *BrakeError {
 	b := &r.brake
 	e := &BrakeError{Lowered: b.lowered, Parents: r.done.Parents, Allowed: r.mostDeletes()}
@@ -120,7 +120,7 @@ func (r *recount) verdict() *BrakeError {
 	return nil
 }
 
-// release lowers the counters that are held, unless it would lower them too much.
+// release lowers the held counters, unless the verdict forbids it.
 func (r *recount) release(ctx context.Context) error {
 	if r.done.Brake = r.verdict(); r.DryRun {
 		return nil
@@ -132,7 +132,7 @@ func (r *recount) release(ctx context.Context) error {
 	r.brake.released = true
 	var again []look
 	for _, before := range r.brake.held {
-		// A child that was never counted ends without moving the counter.
+		// A child that was never counted may end without moving the counter.
 		now, err := r.look(ctx, before.key)
 		if err != nil {
 			return err

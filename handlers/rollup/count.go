@@ -12,26 +12,25 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Count is a number of each parent: how many children it has, or their sum.
+// Count is a number of each parent: its children, or their sum.
 type Count struct {
 	Table     string // of the parents
-	Attribute string // of the parent, top-level; absent is 0
+	Attribute string // of the parent, top-level; a missing one is 0
 
-	// Key is the key of a child's parent, taken from the child; the absent Item
-	// for a child that has none. [By] and [From] make such functions.
+	// Key returns the key of a child's parent; the absent Item for a child
+	// without one. [By] and [From] make such functions.
 	Key func(child sluice.Item) sluice.Item
 
-	// Of is the attribute of the child, or dotted path, that is summed: a whole
-	// number of 64 bits; a child without it counts 0 (default: each child
-	// counts 1).
+	// Of is the attribute of the child, or dotted path, to sum: a 64-bit
+	// integer. A child without it counts 0 (default: each child counts 1).
 	Of string
 
-	// When says which children count (default: all). It must depend on nothing
-	// but the child.
+	// When selects the children that count (default: all). It must depend only
+	// on the child.
 	When func(child sluice.Item) bool
 
-	// Create makes a parent that is not there. Without it, what is added to one
-	// is dropped.
+	// Create creates a missing parent. Without it, additions to a missing
+	// parent are dropped.
 	Create bool
 }
 
@@ -49,9 +48,9 @@ func (n Count) validate() error {
 	return errors.Join(errs...)
 }
 
-// By is the Key of parents whose key attributes have the same names in the
-// child. A child that lacks one, or has something there that is no key, such as
-// NULL or an empty text, has no parent.
+// By is the Key for parents whose key attributes have the same names in the child.
+// A child has no parent if it lacks one, or if the value cannot be a key, such as
+// NULL or an empty text.
 func By(attributes ...string) func(child sluice.Item) sluice.Item {
 	attributes = slices.Clone(attributes)
 	return func(child sluice.Item) sluice.Item {
@@ -68,9 +67,9 @@ func By(attributes ...string) func(child sluice.Item) sluice.Item {
 	}
 }
 
-// From is the Key of parents whose key attributes have other names in the
-// child: attributes maps the parent's names to the child's. A child has no
-// parent when By would say so.
+// From is the Key for parents whose key attributes have other names in the child:
+// attributes maps the parent's names to the child's. A child has no parent in the
+// same cases as with By.
 func From(attributes map[string]string) func(child sluice.Item) sluice.Item {
 	names := slices.Sorted(maps.Keys(attributes))
 	attributes = maps.Clone(attributes)
@@ -94,15 +93,14 @@ func From(attributes map[string]string) func(child sluice.Item) sluice.Item {
 	}
 }
 
-// isKey reports whether v can be a key attribute. DynamoDB refuses a
-// transaction with one that cannot, and what its record adds to other parents
-// with it.
+// isKey reports whether v can be a key attribute. Another value would fail the
+// whole transaction, including the record's additions to other parents.
 func isKey(v sluice.Value) bool {
 	k := v.Kind()
 	return (k == item.S || k == item.N || k == item.B) && v.Len() > 0
 }
 
-// value is what a child counts.
+// value returns the number that a child contributes.
 func value(child sluice.Item, of string, when func(sluice.Item) bool) (int64, error) {
 	if when != nil && !when(child) {
 		return 0, nil
@@ -115,19 +113,19 @@ func value(child sluice.Item, of string, when func(sluice.Item) bool) (int64, er
 		return 0, nil
 	}
 	n, whole := v.Int64()
-	if !whole || n == math.MinInt64 { // which has no opposite
+	if !whole || n == math.MinInt64 { // its negation would overflow
 		return 0, fmt.Errorf("attribute %q is no whole number of 64 bits (type %v), and cannot be summed", of, v.Kind())
 	}
 	return n, nil
 }
 
-// change is what a record adds to a parent.
+// change is a record's addition to one parent.
 type change struct {
 	dynamo.Add
 	had, has bool // the old or the new image counts there
 }
 
-// counted is what a record adds to the parents of its item.
+// counted returns the record's additions to the parents of its item.
 func counted(counts []Count, rec *sluice.Record) ([]change, error) {
 	if len(counts) == 0 {
 		return nil, nil
@@ -171,11 +169,11 @@ func counted(counts []Count, rec *sluice.Record) ([]change, error) {
 	return slices.DeleteFunc(changes, func(c change) bool { return len(c.By) == 0 }), nil
 }
 
-// addTo adds n to a number of by; one that comes to 0 is taken out.
+// addTo adds n to a number of by, and removes it if the result is 0.
 func addTo(by map[string]int64, name string, n int64) error {
 	sum := by[name] + n
 	if (sum > n) != (by[name] > 0) && by[name] != 0 {
-		return fmt.Errorf("what is added to attribute %q does not fit into 64 bits", name)
+		return fmt.Errorf("the sum for attribute %q does not fit into 64 bits", name)
 	}
 	if by[name] = sum; sum == 0 {
 		delete(by, name)
@@ -183,8 +181,8 @@ func addTo(by map[string]int64, name string, n int64) error {
 	return nil
 }
 
-// merge adds b to those of adds: what goes to one item is one Add, and what
-// cancels out is none.
+// merge merges b into adds. Additions to one item become one Add, or none if they
+// cancel out.
 func merge(adds []dynamo.Add, b dynamo.Add) ([]dynamo.Add, error) {
 	i := slices.IndexFunc(adds, func(a dynamo.Add) bool {
 		return a.Table == b.Table && a.Create == b.Create && a.Key.Equal(b.Key)

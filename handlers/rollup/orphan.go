@@ -11,24 +11,24 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// Orphans has a child deleted that is inserted while its parent is not there. It
-// counts on its other parents first, and the record of its deletion takes that
-// off again: so what a child adds and what its end takes away is the same,
-// whatever happens to its parents.
+// Orphans deletes a child that is inserted while its parent does not exist. The
+// child first counts at its other parents, and the record of its deletion
+// subtracts it again. So a child's end takes away what it added, whatever happens
+// to its parents.
 //
-// Whether the parent is there is what the counting finds, in one transaction;
-// only when that was done before, and its answer is lost, or when the child adds
-// nothing to it, is the parent looked for. The child is deleted on condition that
-// the parent is still not there. A parent that comes back in between lacks the
-// count of the child, which stays: a Recount finds that.
+// The counting transaction itself shows whether the parent exists. The parent is
+// read only if the transaction was applied before and its response was lost, or if
+// the child adds nothing to it. The child is deleted on condition that the parent
+// still does not exist. If the parent returns in between, it lacks the count of
+// the child, which stays: a Recount finds that.
 type Orphans struct {
-	// Table of the parents: that of one of Counts, without Create, whose Key says
-	// which they are. A child that has none fails for good.
+	// Table of the parents: the table of one of Counts, without Create, whose
+	// Key finds the parent. A child without a parent key fails permanently.
 	Table string
-	// While are the attributes of the child that Key is made of, beside those of
-	// its own key: it is deleted only while they are what they were.
+	// While lists the attributes of the child that Key uses, besides those of
+	// its own key. The child is deleted only while they are unchanged.
 	While []string
-	// Transact makes all writes or none; that of a sinks/dynamodb.Store does.
+	// Transact makes all writes or none, such as sinks/dynamodb.Store.Transact.
 	Transact func(ctx context.Context, ops ...dynamo.Op) error
 }
 
@@ -47,7 +47,7 @@ func (o *Orphans) validate(counts []Count) error {
 	return errors.Join(errs...)
 }
 
-// inserted is Handle for a child that was inserted, where orphans are deleted.
+// inserted is Handle for an inserted child, when orphans are deleted.
 func (r *Rollup) inserted(ctx context.Context, rec *sluice.Record) error {
 	o := r.c.Orphans
 	i := slices.IndexFunc(r.c.Counts, func(n Count) bool { return n.Table == o.Table })
@@ -63,7 +63,7 @@ func (r *Rollup) inserted(ctx context.Context, rec *sluice.Record) error {
 	switch {
 	case slices.ContainsFunc(a.Dropped, ofParent):
 	case !a.Before && slices.ContainsFunc(adds, ofParent):
-		return nil // it was there
+		return nil // the parent exists
 	default:
 		it, err := r.c.Get(ctx, o.Table, parent)
 		if err != nil {
@@ -78,7 +78,7 @@ func (r *Rollup) inserted(ctx context.Context, rec *sluice.Record) error {
 
 func (r *Rollup) deleteOrphan(ctx context.Context, rec *sluice.Record, parent sluice.Item) error {
 	o := r.c.Orphans
-	if o.Table == rec.Table && parent.Equal(rec.Keys) { // its own parent, of which no transaction takes a check and a delete
+	if o.Table == rec.Table && parent.Equal(rec.Keys) { // the child is its own parent: a transaction cannot check and delete one item
 		return sluice.Skip("child is gone, or belongs to another parent")
 	}
 	gone := dynamo.Check(o.Table, parent, "attribute_not_exists(#k)")

@@ -13,130 +13,129 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Recount repairs one counter of parents: it counts the children that are there
-// and sets the counter to that.
+// Recount repairs one counter of parents: it counts the existing children and sets
+// the counter.
 //
-// Counting is not enough: a child whose record is still under way is there and
-// not in the counter yet, and will be added to it later. So Recount looks twice
-// at a parent whose counter is wrong, Settle apart, and corrects it only when
-// neither its children nor its counter have changed in between, and on
-// condition that the counter is still what it was. Whatever was under way at
-// the first look has arrived by the second one, and what is written during or
-// after the second look is not among what was counted, or moves the counter. A
-// parent that does change is looked at again, Attempts times, and then told as
-// busy.
+// A single count is not enough: the record of an existing child may still be under
+// way, and will be added later. So Recount looks at a parent with a wrong counter
+// twice, Settle apart. It corrects the counter only if neither the children nor
+// the counter have changed in between, and on condition that the counter is still
+// the same. Records under way at the first look have arrived by the second. Writes
+// during or after the second look are not among the counted children, or they move
+// the counter. Recount looks again at a parent that changes, Attempts times, and
+// then reports it as busy.
 //
-// This is right as long as Settle is longer than a record takes from its write
-// to its effect. It is not while a route fails, while records wait among the
-// dead letters or are replayed later, or when a child is deleted and written
-// again, the same as it was, within Settle and while another is under way. Nor
-// is it while a cascade has yet to delete children that the counter has and
-// Children no longer finds: their records take them off once more.
-// So run it while the routes are ready and without lag; redrive or delete the
-// dead letters first; and when in doubt run it once more, which tells what it
-// should not find.
+// This is correct while Settle exceeds the time from a record's write to its
+// effect. It is not correct:
+//   - while a route fails, or records wait among the dead letters or are replayed later;
+//   - if a child is deleted and written again unchanged within Settle, while another is under way;
+//   - while a cascade still has to delete children that the counter has and Children no longer finds: their
+//     records subtract them again.
 //
-// A parent whose counter is right at the first look is left alone, unless it has
-// children that came before it: a counter may be right by chance, because it counts
-// a child that is gone in place of one that was never counted. From then on these
-// count, too. That takes a second look, and a row among the markers.
+// So run it while the routes are ready and without lag. Redrive or delete the dead
+// letters first. In doubt run it again: the second run should find nothing.
 //
-// A counter that is no number is told, and the others are recounted.
+// Recount leaves a parent whose counter is right at the first look, unless it has
+// children that came before it. Such a counter may be right by chance: it counts a
+// deleted child instead of one that was never counted. From then on these children
+// count too. That takes a second look, and a row among the markers.
+//
+// A counter that is not a number is reported, and the others are recounted.
 type Recount struct {
 	Table     string   // of the parents
 	Keys      []string // names of their key attributes
 	Attribute string   // as in Count
 	Of        string
-	When      func(child sluice.Item) bool // as in Count; where it can fail, let Children end with the error
+	When      func(child sluice.Item) bool // as in Count; if it can fail, let Children end with the error
 
-	// Children reads the children of a parent, consistently: usually
-	// dynamo.All of a Query. They are compared as they come, so that a query
-	// for few attributes is enough as long as the keys, Of and what When reads
-	// are among them; a version attribute makes the comparison sharper.
+	// Children reads the children of a parent, consistently: usually dynamo.All
+	// of a Query. A query for few attributes is enough, if they include the
+	// keys, Of and the attributes that When reads. A version attribute makes
+	// the comparison of looks sharper.
 	Children func(ctx context.Context, parent sluice.Item) iter.Seq2[sluice.Item, error]
 
 	// Get reads an item, consistently; the absent Item if there is none.
 	Get func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 
-	// Transact makes all writes or none; a condition that does not hold is a
+	// Transact makes all writes or none. A failed condition is a
 	// [*dynamo.ConditionError].
 	Transact func(ctx context.Context, ops ...dynamo.Op) error
 
-	// Name and Markers are those of the Rollup: a child that was not counted, since
-	// its parent came later, counts from now on, and is noted so among the markers.
+	// Name and Markers are the Rollup's. A child that was not counted, because
+	// its parent came later, counts from now on; the markers record that.
 	Name, Markers string
 
 	Settle   time.Duration    // between two looks at a parent (default 1 min)
 	Attempts int              // looks at a parent after the first (default 5)
 	Now      func() time.Time // as in Config
-	DryRun   bool             // tell, write nothing
+	DryRun   bool             // report, but write nothing
 
-	// MaxDeletes is how many counters a run lowers at most: those count children
-	// that are not there (default 1,000, and 5 % of the parents, or one). With
-	// more it lowers none, and Run returns a [*BrakeError]. Unless TrustTables is
-	// set, it lowers none either, whatever MaxDeletes says, when more of these
-	// parents have no child at all than parents of the table have one. They are
-	// lowered at the end of the run, when all of them are known.
+	// MaxDeletes limits the counters that a run lowers, because they count
+	// missing children (default 1,000, and 5 % of the parents, or one). With
+	// more, Run lowers none and returns a [*BrakeError]. Unless TrustTables is
+	// set, it also lowers none if more of these parents have no child than
+	// parents of the table have one. Counters are lowered at the end of the
+	// run, when all of them are known.
 	MaxDeletes int
 
-	// TrustTables says that Children reads the table that the counters are of.
+	// TrustTables says that Children reads the table that the counter counts.
 	TrustTables bool
 
-	// Found is called for each counter that is wrong, once its parent's turn is
-	// over (default: nothing).
+	// Found is called for each wrong counter, once its parent is finished
+	// (default: nothing).
 	Found func(Correction)
 
-	// Settling is called each time before Settle is waited for, with how many
-	// counters do not agree with the children and are looked at again then
-	// (default: nothing).
+	// Settling is called before each wait for Settle. counters is the number of
+	// wrong counters that are checked again afterwards (default: nothing).
 	Settling func(counters int)
 }
 
-// Correction is a counter that is wrong.
+// Correction is a wrong counter.
 type Correction struct {
 	Table     string
 	Key       sluice.Item
 	Attribute string
 	Old, New  int64
 
-	// Busy says that the parent kept changing: Old and New are what was seen
-	// last, and nothing was written.
+	// Busy says that the parent kept changing: Old and New are the last values,
+	// and nothing was written.
 	Busy bool
 
-	// Held says that nothing was written, since too many counters would be
+	// Held says that nothing was written, because too many counters would be
 	// lowered.
 	Held bool
 
-	// Err says why the counter cannot be read. Old and New are 0, and nothing was
-	// written.
+	// Err says why the counter is unreadable. Old and New are 0, and nothing
+	// was written.
 	Err error
 }
 
-// Recounted says how many parents were found how.
+// Recounted counts parents by result.
 type Recounted struct {
-	Parents   int // that were looked at
+	Parents   int // looked at
 	Right     int // at the first look
-	Settled   int // right at a later look: records had been under way
-	Corrected int // or, by a dry run, to be corrected
+	Settled   int // right at a later look: records were under way
+	Corrected int // or, in a dry run, to be corrected
 	Busy      int
-	Gone      int // not there (any more)
-	Held      int // to be lowered, and left, since there are too many
-	Failed    int // whose counter cannot be read
+	Gone      int // not existing (any more)
+	Held      int // to be lowered, but too many
+	Failed    int // with an unreadable counter
 
-	Brake *BrakeError // why no counter is lowered, or would be by a repair
+	Brake *BrakeError // why no counter was lowered, or a repair would lower none
 }
 
-// Open is how many counters did not agree and were still to be looked at again,
-// which is 0 unless the recount has failed.
+// Open is the number of wrong counters that were still to be checked again. It is
+// 0 unless the recount failed.
 func (r Recounted) Open() int {
 	return r.Parents - r.Right - r.Settled - r.Corrected - r.Busy - r.Gone - r.Held - r.Failed
 }
 
-// batchSize is how many wrong counters wait for their second look together.
+// batchSize is the number of wrong counters that wait for their second look
+// together.
 const batchSize = 1000
 
-// Run recounts parents, each an item of Table or the key of one. It ends at the
-// first error, and can then be run again from the start.
+// Run recounts parents; each is an item of Table or its key. It ends at the first
+// error, and can then be run again from the start.
 func (r Recount) Run(ctx context.Context, parents iter.Seq2[sluice.Item, error]) (Recounted, error) {
 	r = r.withDefaults()
 	if err := r.validate(); err != nil {
@@ -157,7 +156,7 @@ type recount struct {
 	brake brake
 }
 
-// all looks at all parents, and corrects what is not to be lowered.
+// all looks at all parents and corrects counters, except those to be lowered.
 func (r *recount) all(ctx context.Context, parents iter.Seq2[sluice.Item, error]) error {
 	done := &r.done
 	var wrong []look
@@ -258,28 +257,28 @@ type look struct {
 	key  sluice.Item
 	at   time.Time
 	gone bool
-	bad  error // why the counter cannot be read
+	bad  error // why the counter is unreadable
 
-	// early says that the counter is right and the parent has children that came
-	// before it.
+	// early: the counter is right, and the parent has children that came before
+	// it.
 	early bool
 	seen
 }
 
-// seen is what a look found. Looks that found the same are equal.
+// seen is the result of a look; looks with the same result are equal.
 type seen struct {
 	has     bool // the parent has the attribute
 	counter int64
 
 	children int
 	sum      int64
-	print    uint64 // of the children, whatever their order
+	print    uint64 // hash of the children in any order
 }
 
 func (s seen) right() bool { return s.counter == s.sum }
 
-// look reads the counter first: what moves it from then on fails the write that
-// follows, or shows at the next look.
+// look reads the counter first. A later change of it fails the following write, or
+// shows at the next look.
 func (r *recount) look(ctx context.Context, key sluice.Item) (look, error) {
 	l := look{key: key, at: r.Now()}
 	parent, err := r.Get(ctx, r.Table, key)
@@ -326,7 +325,7 @@ func (r Recount) counter(parent sluice.Item) (n int64, has bool, err error) {
 	return 0, false, nil
 }
 
-// repair looks again at parents whose counters are wrong, until each is right,
+// repair looks again at parents with wrong counters, until each is right,
 // corrected, held, gone or busy.
 func (r *recount) repair(ctx context.Context, wrong []look) error {
 	for attempt := 1; len(wrong) > 0; attempt++ {
@@ -354,7 +353,7 @@ func (r *recount) repair(ctx context.Context, wrong []look) error {
 	return nil
 }
 
-// settle ends a parent's turn, if it can be ended.
+// settle finishes a parent, if possible.
 func (r *recount) settle(ctx context.Context, before, now look, last bool) (ended bool, err error) {
 	switch {
 	case now.bad != nil:
@@ -385,13 +384,13 @@ func (r *recount) settle(ctx context.Context, before, now look, last bool) (ende
 	return true, nil
 }
 
-// unread tells a counter that cannot be read.
+// unread reports an unreadable counter.
 func (r *recount) unread(l look) {
 	r.done.Failed++
 	r.Found(Correction{Table: r.Table, Key: l.key, Attribute: r.Attribute, Err: l.bad})
 }
 
-// correct sets a counter right, and notes that its children count.
+// correct sets a counter to the right value, and notes that its children count.
 func (r *recount) correct(ctx context.Context, l look) error {
 	if !r.DryRun {
 		noted := recountedOp(r.Name, r.Markers, r.Table, l.key, r.Attribute, l.at)

@@ -15,45 +15,44 @@ import (
 	"github.com/sluicehq/sluice/metrics"
 )
 
-// Config describes what the records of one kind of child keep. Where no default
-// is stated the field is required. The functions must be safe for concurrent
-// use.
+// Config describes the effect of the records of one kind of child. A field without
+// a stated default is required. The functions must be safe for concurrent use.
 type Config struct {
-	// Name stands in the id of each marker: it is unique among those that share
-	// a table of markers, and stays, since a record that is delivered again
-	// under another name counts again.
+	// Name is in the id of each marker. It must be unique in a table of
+	// markers. Do not change it: a record delivered again under another name
+	// counts again.
 	Name string
 
-	// Counts are kept on parents. One of Counts and Also is required.
+	// Counts of parents. One of Counts and Also is required.
 	Counts []Count
 
-	// Also says what else a record adds and writes, in the same transaction
-	// (default: nothing). It must depend on nothing but the record. A record
-	// whose Ops have a condition that does not hold fails for good; its error
+	// Also returns further additions and writes of a record, for the same
+	// transaction (default: nothing). It must depend only on the record. A
+	// record whose Ops have a failed condition fails permanently; its error
 	// wraps the [*dynamo.ConditionError].
 	Also func(rec *sluice.Record) ([]dynamo.Add, []dynamo.Op, error)
 
-	// Orphans are deleted (default: a child whose parent is not there stays).
+	// Orphans are deleted (default: a child without a parent stays).
 	Orphans *Orphans
 
-	// Once applies a unit; Once of a sinks/dynamodb.Store does.
+	// Once applies a unit, such as sinks/dynamodb.Store.Once.
 	Once func(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
 
-	// Get reads an item, consistently, and returns the absent Item if there is
-	// none; Get of a sinks/dynamodb.Store does. It reads of a child that counts no
-	// more whether it ever did, and parents for Orphans. It may be nil when all of
-	// Counts make their parents.
+	// Get reads an item consistently, such as sinks/dynamodb.Store.Get; a
+	// missing one is the absent Item. It finds out whether a child that no
+	// longer counts ever counted, and reads parents for Orphans. It may be nil
+	// when all of Counts create their parents.
 	Get func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 
 	// Markers is a table with the key "pk" (S) and time to live on "ttl". It
 	// remembers which records were counted, and which children were not.
 	Markers string
 
-	// Life is how old a record can be and still count (default 72 h, at least
-	// 25 h): a marker outlives it by an hour. Make it longer than records stay
-	// among the dead letters before somebody redrives them, and do so from the
-	// start: markers that are there already end as they were to, so that after
-	// a change a record older than the former Life could count twice.
+	// Life is the greatest age of a record that still counts (default 72 h, at
+	// least 25 h). A marker outlives it by an hour. Make it longer than records
+	// stay among the dead letters. Set it from the start: existing markers keep
+	// their expiry, so after a change a record older than the former Life could
+	// count twice.
 	Life time.Duration
 
 	Now     func() time.Time // default time.Now
@@ -64,8 +63,8 @@ var lost = metrics.New(metrics.Metric{Name: "sluice_count_additions_lost_total",
 
 const (
 	defaultLife = 72 * time.Hour
-	leastLife   = 25 * time.Hour // a stream's 24 h, and some for clocks
-	margin      = time.Hour      // by which a marker outlives the records that it stands for
+	leastLife   = 25 * time.Hour // the stream's 24 h, plus a margin for clocks
+	margin      = time.Hour      // by which a marker outlives its records
 )
 
 // Rollup counts. It is safe for concurrent use.
@@ -74,8 +73,7 @@ type Rollup struct {
 	lost *metrics.Series
 }
 
-// New returns a Rollup, or an error that names every field that is missing or
-// wrong.
+// New returns a Rollup, or an error that names every missing or invalid field.
 func New(c Config) (*Rollup, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -128,15 +126,15 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Applied says what became of a record.
+// Applied is the result of a record.
 type Applied struct {
 	Nothing bool         // the record adds nothing
-	Before  bool         // it was applied before; Dropped is not known
-	Dropped []dynamo.Add // whose item is not there
+	Before  bool         // it was applied before; Dropped is unknown
+	Dropped []dynamo.Add // to missing items
 }
 
-// Handle applies what a record adds. A record that adds nothing, and one that
-// was applied before, are skipped. It is a [sluice.Handler].
+// Handle applies the additions of a record. It skips a record without additions,
+// and one that was applied before. It is a [sluice.Handler].
 func (r *Rollup) Handle(ctx context.Context, rec *sluice.Record) error {
 	if r.c.Orphans != nil && rec.EventName == sluice.Insert {
 		return r.inserted(ctx, rec)
@@ -158,9 +156,9 @@ func (a Applied) outcome() error {
 	return nil
 }
 
-// Plan returns what Handle would add and write for a record that was not applied
-// before, without a marker. It reads nothing, so that it knows of no orphan, and of
-// no child that was never counted.
+// Plan returns the additions and writes of Handle for a new record, without a
+// marker. It reads nothing, so it does not know orphans or children that were
+// never counted.
 func (r *Rollup) Plan(rec *sluice.Record) (dynamo.Unit, error) {
 	if err := countable(rec); err != nil {
 		return dynamo.Unit{}, err
@@ -172,25 +170,25 @@ func (r *Rollup) Plan(rec *sluice.Record) (dynamo.Unit, error) {
 	return join(changes, also)
 }
 
-// countable says why a record is none of a change of an item.
+// countable returns why a record is not a change of an item.
 func countable(rec *sluice.Record) error {
 	switch rec.EventName {
 	case sluice.Insert, sluice.Modify, sluice.Remove:
 		return nil
 	case sluice.Snapshot:
-		return sluice.Permanent(errors.New("rollup: an item of a backfill is no change and cannot be counted: a Recount counts what is there"))
+		return sluice.Permanent(errors.New("rollup: a backfilled item is not a change and cannot be counted: use a Recount"))
 	default:
 		return sluice.Permanent(fmt.Errorf("rollup: a %s is no change of an item and cannot be counted", rec.EventName))
 	}
 }
 
-// Apply is Handle for handlers that have more to do. It deletes no orphans.
+// Apply is Handle for handlers with further work. It deletes no orphans.
 func (r *Rollup) Apply(ctx context.Context, rec *sluice.Record) (Applied, error) {
 	a, _, err := r.apply(ctx, rec)
 	return a, err
 }
 
-// apply returns what was added, too, or was to be.
+// apply is Apply and also returns the additions, applied or not.
 func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dynamo.Add, error) {
 	if err := countable(rec); err != nil {
 		return Applied{}, nil, err
@@ -212,7 +210,7 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	id := r.c.Name + "#" + rec.Table + "#" + rec.EventID
 	since := now
 	if rec.Created.After(now) {
-		since = rec.Created // the clock here is slow
+		since = rec.Created // this clock is slow
 	}
 	for i := range changes {
 		gone, err := r.withhold(ctx, rec, &changes[i])
@@ -225,8 +223,8 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	if err != nil {
 		return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
 	}
-	// Also without anything to add: when the record comes again, what it found may
-	// be there no more.
+	// Write the marker even without additions: when the record comes again, its
+	// items may have changed.
 	expires := since.Add(r.c.Life + margin)
 	u.Marker = dynamo.NewMarker(r.c.Markers, id, expires)
 
@@ -234,7 +232,7 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	if err != nil {
 		err = fmt.Errorf("rollup %s: adding %s to %s: %w", r.c.Name, id, places(u.Adds), err)
 		if dynamo.IsCondition(err) {
-			err = sluice.Permanent(err) // what is written does not depend on another try
+			err = sluice.Permanent(err) // a retry would write the same
 		}
 		return Applied{}, nil, err
 	}
@@ -249,7 +247,7 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	return a, u.Adds, nil
 }
 
-// places names the numbers that are added to.
+// places lists the numbers that adds change.
 func places(adds []dynamo.Add) string {
 	var all []string
 	for _, a := range adds {
@@ -259,7 +257,8 @@ func places(adds []dynamo.Add) string {
 	return strings.Join(all, "; ")
 }
 
-// effect is what a record adds to parents, and what Also adds and writes.
+// effect returns the record's changes of parents, and the additions and writes of
+// Also.
 func (r *Rollup) effect(rec *sluice.Record) (changes []change, also dynamo.Unit, err error) {
 	changes, err = counted(r.c.Counts, rec)
 	if err != nil {
@@ -272,7 +271,7 @@ func (r *Rollup) effect(rec *sluice.Record) (changes []change, also dynamo.Unit,
 	return changes, also, err
 }
 
-// join makes one unit of the two; it has no marker yet.
+// join makes one unit of both, without a marker.
 func join(changes []change, also dynamo.Unit) (dynamo.Unit, error) {
 	u := dynamo.Unit{Ops: also.Ops}
 	for _, c := range changes {
@@ -289,13 +288,13 @@ func join(changes []change, also dynamo.Unit) (dynamo.Unit, error) {
 	return u, nil
 }
 
-// expiredError says that a record is so old that its marker may be gone: it may
-// have been counted, and would then be counted again. It is a permanent failure.
+// expiredError says that a record is so old that its marker may be gone, so it
+// could be counted twice. It is a permanent failure.
 type expiredError struct {
 	Name    string // of the Rollup
 	Table   string
 	EventID string
-	Created time.Time     // zero: not known
+	Created time.Time     // zero: unknown
 	Life    time.Duration // of a marker
 }
 
@@ -309,7 +308,7 @@ func (e *expiredError) Error() string {
 
 func (r *Rollup) expired(rec *sluice.Record, now time.Time) error {
 	switch {
-	case rec.Created.IsZero() && rec.Origin == sluice.Live: // some emulators say no time; a stream has no old records
+	case rec.Created.IsZero() && rec.Origin == sluice.Live: // some emulators omit the time; a stream has no old records
 		return nil
 	case !rec.Created.IsZero() && now.Sub(rec.Created) <= r.c.Life:
 		return nil

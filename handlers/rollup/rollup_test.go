@@ -197,7 +197,7 @@ func TestRecordsThatCannotBeCounted(t *testing.T) {
 			rec := record("", order("a", "open", "1"))
 			rec.EventName = sluice.Snapshot
 			return rec
-		}(), "Recount counts what is there"},
+		}(), "use a Recount"},
 		{"message", func() *sluice.Record {
 			m := sluice.Message{ID: "m", Body: "{}"}
 			return m.Record("arn:aws:sqs:us-east-1:123456789012:q")

@@ -16,14 +16,13 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// A child that is written while its parent is not there is not counted, and has
-// to stay so: its end must not be subtracted from a parent that was made since. A
-// row beside the markers says so of the child and that parent. It is written in
-// the transaction that would have counted the child, and deleted in the one in
-// which the child leaves the parent. A recount counts such children: from then on
-// the row is void, which another row says of the parent's number. A third row says
-// of the parent that it has such children: a recount that finds a counter right
-// looks for it.
+// A child written while its parent does not exist is not counted. That must stay
+// so: its end must not be subtracted from a parent created later. A row beside the
+// markers records the child and that parent. It is written in the transaction that
+// would have counted the child, and deleted in the one in which the child leaves
+// the parent. A recount counts such children; a second row about the parent's
+// number then voids the first. A third row records that the parent has such
+// children. A recount that finds a right counter looks for it.
 const (
 	uncounted = "uncounted"
 	recounted = "recounted"
@@ -31,8 +30,8 @@ const (
 	attrAt    = "at" // N, milliseconds
 )
 
-// withhold leaves out of a change what is not to be subtracted, and says which
-// rows go with it.
+// withhold removes from a change the numbers that must not be subtracted, and
+// returns the deletions of rows.
 func (r *Rollup) withhold(ctx context.Context, rec *sluice.Record, c *change) (gone []dynamo.Op, err error) {
 	if c.Create {
 		return nil, nil
@@ -62,8 +61,8 @@ func (r *Rollup) withhold(ctx context.Context, rec *sluice.Record, c *change) (g
 	return gone, nil
 }
 
-// keepRecounted leaves of a change those numbers of an uncounted child that were
-// recounted since.
+// keepRecounted keeps only the numbers of an uncounted child that were recounted
+// since.
 func (r *Rollup) keepRecounted(ctx context.Context, c *change, since sluice.Value) error {
 	uncounted, _ := since.Int64()
 	for _, name := range slices.Sorted(maps.Keys(c.By)) {
@@ -79,9 +78,9 @@ func (r *Rollup) keepRecounted(ctx context.Context, c *change, since sluice.Valu
 	return nil
 }
 
-// noteEarly writes which parents have children that came before them. It comes
-// after the transaction that finds it out. When the process ends in between, the
-// record comes again, and the row of its child tells.
+// noteEarly records which parents have children that came before them. It runs
+// after the transaction that finds it out. After a crash in between, the record
+// comes again, and the row of its child shows it.
 func (r *Rollup) noteEarly(ctx context.Context, rec *sluice.Record, a Applied, changes []change, id string, expires time.Time) error {
 	var ops []dynamo.Op
 	for _, c := range changes {
@@ -113,7 +112,7 @@ func earlyID(name, table string, parent sluice.Item) string {
 	return rowID(name, earlyRow, table, parent, "", sluice.Item{})
 }
 
-// hasEarly reports whether a parent has children that came before it, and were not
+// hasEarly reports whether a parent has children that came before it and were not
 // recounted since.
 func (r *recount) hasEarly(ctx context.Context, l look) (bool, error) {
 	if r.DryRun || l.children == 0 {
@@ -127,7 +126,7 @@ func (r *recount) hasEarly(ctx context.Context, l look) (bool, error) {
 	return err == nil && (!ok || at < came), err
 }
 
-// timeOf reads the time of a row among the markers; false when there is none.
+// timeOf reads the time of a row among the markers; false if it does not exist.
 func (r *recount) timeOf(ctx context.Context, id string) (int64, bool, error) {
 	row, err := r.Get(ctx, r.Markers, rowKey(id))
 	if err != nil {
@@ -138,7 +137,7 @@ func (r *recount) timeOf(ctx context.Context, id string) (int64, bool, error) {
 	return n, ok, nil
 }
 
-// recountedOp says that a number of a parent was set to what is there.
+// recountedOp records that a number of a parent was recounted.
 func recountedOp(name, markers, table string, parent sluice.Item, attribute string, at time.Time) dynamo.Op {
 	return parentOp(markers, recountID(name, table, parent, attribute), parent, at)
 }
@@ -156,8 +155,8 @@ func recountID(name, table string, parent sluice.Item, attribute string) string 
 
 func rowKey(id string) sluice.Item { return item.Of(item.String("pk", id)) }
 
-// rowID is as long for any keys, and the same however their attributes are
-// ordered and spelled.
+// rowID has the same length for any keys. Order and spelling of their attributes
+// do not change it.
 func rowID(name, kind, table string, key sluice.Item, other string, otherKey sluice.Item) string {
 	var text []byte
 	add := func(s string) {

@@ -42,9 +42,9 @@ func RemoveAddress(state string) error {
 	return nil
 }
 
-// ReadAddress reads where a daemon listens. The file must belong to this process's
-// user, to root, or to the owner of the token's file, if one is named: whoever wrote
-// it is sent the token. Without a file the error is [fs.ErrNotExist].
+// ReadAddress reads the address of a daemon from a file. The file must belong to
+// this process's user, to root, or to the owner of the token's file, if given: the
+// token is sent to that address. Without a file the error is [fs.ErrNotExist].
 func ReadAddress(path, tokenFile string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -102,9 +102,9 @@ func (g *Guard) named(h http.Handler) http.Handler {
 	})
 }
 
-// ofOthers returns an error for a request that a page of another origin makes, by
-// whatever method: a browser sends a cookie to every port of its host. A link on
-// such a page is its reader's request.
+// ofOthers returns an error for a request from a page of another origin, with any
+// method: a browser sends a cookie to every port of its host. A followed link on
+// such a page counts as the user's request.
 func (g *Guard) ofOthers(r *http.Request) error {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
 		return nil
@@ -136,9 +136,9 @@ func (g *Guard) Sessions() http.Handler {
 	return mux
 }
 
-// linkPage is a form, without scripts: whatever looks where a link leads, such as the
-// preview of a chat, a proxy or a browser that fetches ahead, asks by GET and must not
-// use it up. Its action is the link itself.
+// linkPage is a form without scripts. Programs that follow links, such as the
+// preview of a chat, a proxy or a prefetching browser, use GET and must not use
+// the link up. The form's action is the link itself.
 const linkPage = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sluice</title>
 <form method="post"><p>This link opens Sluice in this browser for 12 hours. It works once.</p><button autofocus>Open Sluice</button></form></html>

@@ -1,6 +1,6 @@
-// Package access says who may see and change what a daemon keeps: whoever has its
-// token. That a request comes from the same machine proves nothing: so do those of
-// a proxy, of another container of a pod, and of other users.
+// Package access decides who may see and change a daemon's data: holders of its
+// token. A request from the same machine proves nothing. It may come from a proxy,
+// another container of a pod, or another user.
 package access
 
 import (
@@ -33,10 +33,10 @@ const (
 // FileOf is the path of the token of the daemon that keeps its state in a file.
 func FileOf(state string) string { return state + ".token" }
 
-// Make reads the token in the file at path. Where there is no file it makes one,
-// with a random token, that only its owner can read. Only one process at a time
-// may call it for a path. It refuses a file of another user than that of this
-// process, root or whoever has the folder: that user would know the token.
+// Make reads the token in the file at path. If the file is missing, it creates one
+// with a random token, readable by its owner only. Only one process at a time may
+// call it for a path. It refuses a file of another user than this process's, root
+// or the owner of the folder: that user would know the token.
 func Make(path string) (string, error) {
 	if err := checkOwner(path, uint32(os.Geteuid()), ownerOf); err != nil {
 		return "", err
@@ -79,7 +79,7 @@ func Read(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := checkMode(path, info); err != nil { // of the file that is read, whatever has its name by now
+	if err := checkMode(path, info); err != nil { // of the file that is open, whatever has its name now
 		return "", err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxToken))
@@ -111,7 +111,7 @@ func checkMode(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Check says what is wrong with a token that somebody has chosen.
+// Check returns the mistakes of a user's token.
 func Check(token string) error {
 	if len(token) < leastToken {
 		return fmt.Errorf("a token has %d characters at least, such as those of openssl rand -hex 16", leastToken)

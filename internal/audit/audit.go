@@ -12,20 +12,20 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// Audit compares a table with an index. Its functions are called from several
-// goroutines at once, Scan, List and the hooks from one at a time.
+// Audit compares a table with an index. Its functions run concurrently; Scan, List
+// and the hooks do not.
 type Audit struct {
 	// Scan returns the table's items as SNAPSHOT records. It is called twice when
 	// ghosts are looked for without KeyOf. A record is read until the next one is
 	// asked for.
 	Scan func(ctx context.Context) iter.Seq2[*sluice.Record, error]
 
-	// Project returns what is to be written for a SNAPSHOT record. It depends on
-	// the record's Table, Keys and New alone. It returns what all writers of the
-	// indices write, since what it does not return is a ghost.
+	// Project returns the writes for a SNAPSHOT record. It depends only on the
+	// record's Table, Keys and New. It must return the writes of all writers of
+	// the indices: any other document is a ghost.
 	Project func(rec *sluice.Record) ([]document.Op, error)
 
-	// Read reads an item, consistently; the absent Item if there is none.
+	// Read reads an item, consistently; a missing item is the absent Item.
 	Read func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 
 	// Get reads documents as they are now, in the order of refs.
@@ -35,15 +35,15 @@ type Audit struct {
 	// looks for no ghosts, as a sample does.
 	List func(ctx context.Context, index string) iter.Seq2[document.Doc, error]
 
-	// Write writes a repair; nil repairs nothing. A write that is refused because
-	// something newer is there is no error.
+	// Write writes a repair; nil repairs nothing. A refusal because the index
+	// has a newer state is not an error.
 	Write func(ctx context.Context, op document.Op) error
 
-	// MaxDeletes is how many ghosts a run deletes at most (default 1,000, and 5 %
-	// of the documents, or one). With more it deletes none, and Run returns a
-	// [*BrakeError]. Unless TrustTables is set, it deletes none either, whatever
-	// MaxDeletes says, when more than half of the documents have no item. Documents
-	// that the run itself has written do not count.
+	// MaxDeletes limits the ghosts that a run deletes (default 1,000, and 5 %
+	// of the documents, or one). With more, Run deletes none and returns a
+	// [*BrakeError]. Unless TrustTables is set, it also deletes none if more
+	// than half of the documents have no item. Documents that the run itself
+	// has written do not count.
 	MaxDeletes int
 
 	// TrustTables says that the tables are those of the index. Without it, a run
@@ -51,24 +51,23 @@ type Audit struct {
 	// returns an [*ApartError].
 	TrustTables bool
 
-	// Behind returns the indices that the name of an index or alias leads to, and
-	// nothing for a name that is no alias (default: each name is an index). So
-	// documents are the same by whichever name they are written.
+	// Behind returns the indices behind the name of an index or alias, and
+	// nothing for a name that is not an alias (default: each name is an index).
+	// So a document is the same under every name.
 	Behind func(ctx context.Context, name string) ([]string, error)
 
-	// Foreign reports whether a document without an item is another application's
-	// (default: none is). Such a document is no ghost. It is asked with the whole
-	// document. It must be safe for concurrent use.
+	// Foreign reports whether a document without an item is another
+	// application's (default: never). Such a document is not a ghost. Foreign
+	// gets the whole document. It must be safe for concurrent use.
 	Foreign func(doc document.Doc) bool
 
-	// Indices are searched for ghosts, besides those that records name.
+	// Indices are searched for ghosts, besides the indices that records name.
 	Indices []string
 
-	// KeyOf returns the key of the item that a document was projected from, and
-	// false when it cannot be told. Documents without a key are looked for in a
-	// second scan, up to 100,000 of them in one run, and not at all while items
-	// cannot be projected: which documents those have nobody knows. It takes
-	// Table, the table's name.
+	// KeyOf returns the key of the item of a document, and false if it is
+	// unknown. Documents without a key need a second scan, for up to 100,000 of
+	// them in one run. There is no second scan while items cannot be projected,
+	// because their documents are unknown. KeyOf takes Table, the table's name.
 	KeyOf func(doc document.Ref) (key sluice.Item, ok bool)
 	Table string
 
@@ -119,7 +118,7 @@ type Result struct {
 
 	Settled   int64 `json:"settled"`   // differed at a look and not at a later one: live writes
 	Busy      int64 `json:"busy"`      // changed at each look
-	Unchecked int64 `json:"unchecked"` // documents of which no item was found, and which may yet have one: see [Audit.KeyOf]
+	Unchecked int64 `json:"unchecked"` // documents without a found item, which may still have one: see [Audit.KeyOf]
 
 	Repaired int64 `json:"repaired"` // of the drift: by a repair, or by something newer that came first
 	Refused  int64 `json:"refused"`  // of the drift: tried in vain, or not tried
@@ -130,8 +129,8 @@ func (r Result) Drift() int64 {
 	return r.Missing + r.Stale + r.Different + r.Ghosts + r.Ahead + r.Unfenced
 }
 
-// Clean reports whether the table and the index agree as far as they were
-// compared: neither drift nor anything left open. What was repaired is drift.
+// Clean reports whether the compared parts of table and index agree: no drift, and
+// nothing left open. Repaired differences count as drift.
 func (r Result) Clean() bool { return r.Drift()+r.Failed+r.Busy+r.Unchecked == 0 }
 
 func (a Audit) withDefaults() Audit {
@@ -189,10 +188,10 @@ func (a Audit) validate() error {
 
 var errEnded = errors.New("the audit ended before")
 
-// Run compares the two. It ends at the first error of a function, and can then
-// be run again from the start; what it returns was found until then. Ghosts are
-// deleted at its end, when all of them are known; a [*BrakeError] says that there
-// are too many, and an [*ApartError] that nothing was written at all.
+// Run compares the two. It ends at the first error of a function, and can then be
+// run again from the start. The result has the findings up to then. Ghosts are
+// deleted at the end, when all of them are known. A [*BrakeError] says that there
+// are too many, and an [*ApartError] that nothing was written.
 func (a Audit) Run(ctx context.Context) (Result, error) {
 	a = a.withDefaults()
 	if err := a.validate(); err != nil {

@@ -44,7 +44,7 @@ func (e *BrakeError) Error() string {
 	return text + fmt.Sprintf(", and %d may be deleted; look at them first", e.Allowed)
 }
 
-// ghost is a confirmed one that waits until all are known.
+// ghost is a confirmed ghost that waits until all are known.
 type ghost struct {
 	drift Drift
 	doc   document.Doc
@@ -56,7 +56,7 @@ type brake struct {
 	ghosts   int64
 	homeless int64 // ghosts that no item asks to delete
 	unread   int64 // documents that no scan gave, and that do not fit into memory
-	over     bool  // more than MaxDeletes: none is held any more
+	over     bool  // more than MaxDeletes: no further one is held
 }
 
 var errBrake = errors.New("too many documents would be deleted")
@@ -102,7 +102,7 @@ func (r *run) leave(reason error) {
 	r.brake.held = nil
 }
 
-// mostDeletes is how many ghosts may be deleted, whatever their share.
+// mostDeletes is the number of ghosts that may be deleted, whatever their share.
 func (r *run) mostDeletes() int64 {
 	if r.MaxDeletes > 0 {
 		return int64(r.MaxDeletes)

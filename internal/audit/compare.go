@@ -21,11 +21,11 @@ const (
 type run struct {
 	Audit
 	ghosts  bool            // they are looked for
-	seen    *idSet          // what the scan gave, when ghosts are looked for
+	seen    *idSet          // scanned documents, when ghosts are wanted
 	indices map[string]bool // that were named
 	tallies map[string]*tally
 	most    int64       // documents after which a sample ends; 0: no end
-	names   names       // and what they lead to
+	names   names       // and the indices behind them
 	waiting []candidate // differed, in the order of their looks
 
 	mu     sync.Mutex // Found, result and brake, during looks
@@ -116,8 +116,8 @@ func (r *run) sampled(rec *sluice.Record) bool {
 	return float64(hi^lo) < r.Sample*math.MaxUint64
 }
 
-// remember notes the documents that the item is about, whether they are to be
-// there or not: those are compared by their item.
+// remember notes the item's documents, whether they should exist or not: they are
+// compared with their item.
 func (r *run) remember(ctx context.Context, ops []document.Op) error {
 	for _, op := range ops {
 		if len(r.indices) < maxIndices {

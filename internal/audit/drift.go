@@ -14,7 +14,7 @@ const (
 	Missing   Kind = iota + 1 // an item has no document
 	Stale                     // the document is older than its item, and has another body
 	Different                 // it is as old as its item, or of unknown age, and has another body
-	Ghost                     // there is no item that has this document
+	Ghost                     // no item has this document
 	Ahead                     // the document has a higher version than its item
 	Unfenced                  // the document's version is too low: an older change would be written over it
 	Failed                    // the item cannot be projected; nothing is known about its documents
@@ -48,8 +48,8 @@ type Drift struct {
 	Table string       // empty of a Ghost that no item could be named for
 	Key   sluice.Item  // of the item; absent of such a Ghost
 
-	// Want is the version that the item has, Have that of the document; each 0
-	// when there is none, or it is not known.
+	// Want is the version of the item, Have that of the document; each is 0 if
+	// absent or unknown.
 	Want, Have int64
 
 	// Path is where the two bodies part first, such as "prices[2].amount"; empty
@@ -83,7 +83,7 @@ func (d Drift) String() string {
 	return s
 }
 
-// count adds a drift to what was found.
+// count counts a drift.
 func (r *Result) count(d Drift) {
 	switch d.Kind {
 	case Missing:
@@ -110,8 +110,8 @@ func (r *Result) count(d Drift) {
 	}
 }
 
-// judge compares what an item asks for with the document that is there; 0 is
-// agreement. want is nil when the item is absent or has no such document.
+// judge compares an item's document with the existing one; 0 is agreement. want is
+// nil if the item is absent or has no such document.
 func judge(want *document.Op, doc document.Doc) (kind Kind, path string) {
 	if want == nil || want.Action != document.Put {
 		if doc.Found {

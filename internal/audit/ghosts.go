@@ -152,9 +152,9 @@ func (s *search) ours(ctx context.Context, batch []unseen) ([]unseen, error) {
 	return kept, nil
 }
 
-// scanFor scans the table again for documents that the first scan did not give.
-// An item that has one and was there when it was listed is found, unless it was
-// deleted since; then its document goes, too, or is changed.
+// scanFor scans the table again for documents that the first scan did not find. It
+// finds an item that existed when its document was listed, unless the item was
+// deleted since. Then its document is deleted too, or changed.
 func (r *run) scanFor(ctx context.Context, unseen map[document.Ref]document.Doc) error {
 	if len(unseen) == 0 {
 		return nil
@@ -214,8 +214,8 @@ func (r *run) scanFor(ctx context.Context, unseen map[document.Ref]document.Doc)
 // notFound ends the turn of a document that neither scan gave.
 func (r *run) notFound(ctx context.Context, doc, listed document.Doc) error {
 	if !doc.Found || doc.Version != listed.Version {
-		// It went the way of its item; or a change of its item has reached it
-		// since, so that the item is there, or was until a moment ago.
+		// It was deleted with its item. Or a change of its item has reached it
+		// since, so the item exists, or did a moment ago.
 		r.result.Settled++
 		return nil
 	}

@@ -18,7 +18,7 @@ const (
 	readers    = 16     // items that are read at once
 )
 
-// look is what was seen of an item and of one document of it.
+// look is the observed state of an item and one of its documents.
 type look struct {
 	item   uint64 // a hash of it; 0 is absent
 	wanted bool   // the item is to have a say about the document
@@ -29,7 +29,7 @@ type look struct {
 	body  uint64 // a hash of it
 }
 
-// unread stands for an item that was not looked at: it is like none that was.
+// unread stands for an item that was not read: it equals no state.
 const unread = 1
 
 var seed = maphash.MakeSeed()
@@ -102,9 +102,8 @@ func (r *run) settle(ctx context.Context, block bool) error {
 	return nil
 }
 
-// look looks again at candidates, and returns those that are still open. The
-// documents are read before the items: whatever an item then asks for is at
-// least as new as what its document was seen to be.
+// look checks candidates again, and returns those that are still open. It reads
+// the documents before the items, so each item is at least as new as its document.
 func (r *run) look(ctx context.Context, chunk []candidate) (again []candidate, err error) {
 	refs := make([]document.Ref, len(chunk))
 	for i, c := range chunk {
@@ -173,8 +172,9 @@ func (r *run) lookAt(ctx context.Context, c *candidate, doc document.Doc) (open 
 	return false, r.repair(ctx, d, op, doc)
 }
 
-// read reads a candidate's item and what it asks for: a nil op if it is absent or
-// has no such document. An item that cannot be projected is told, and nil.
+// read reads a candidate's item and the document that it needs: a nil op if the
+// item is absent or has no such document. For an item that cannot be projected, it
+// reports the item and returns nil.
 func (r *run) read(ctx context.Context, c *candidate) (*document.Op, *look, error) {
 	it, err := r.Read(ctx, c.rec.Table, c.rec.Keys)
 	if err != nil {
@@ -214,7 +214,7 @@ func (r *run) failed(c *candidate, err error) {
 		r.found(Drift{Kind: Failed, Table: c.rec.Table, Key: c.rec.Keys, Err: err})
 		return
 	}
-	r.add(&r.result.Unchecked) // the scan has told it
+	r.add(&r.result.Unchecked) // the scan has reported it
 }
 
 func (r *run) add(n *int64) {

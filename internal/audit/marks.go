@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehq/sluice/internal/docrules"
 )
 
-// Marks describe documents that are versioned by sequence. A tombstone is no
-// document; marks are no part of what is compared.
+// Marks describe documents that are versioned by sequence. A tombstone is not a
+// document. The comparison ignores marks.
 type Marks struct {
 	Field string // in which each has its mark
 	// ForgetDeleted says that deleted documents leave no tombstones.
@@ -64,7 +64,7 @@ func (s *search) tombstones(ctx context.Context, name string) error {
 	return nil
 }
 
-// judge compares what an item asks for with the document that is there.
+// judge compares an item's document with the existing one.
 func (r *run) judge(want *document.Op, doc document.Doc) (kind Kind, path string) {
 	if kind, path = judge(want, doc); kind == 0 && doc.Found && r.Marks != nil && doc.Version < r.Marks.least(doc) {
 		return Unfenced, ""
@@ -72,9 +72,9 @@ func (r *run) judge(want *document.Op, doc document.Doc) (kind Kind, path string
 	return kind, path
 }
 
-// remedy is the write that repairs d. It keeps the mark of the document, which was
-// read before the item: what was written since stays, and what is still to come is
-// written over it.
+// remedy returns the write that repairs d. It keeps the mark of the document,
+// which was read before the item: a write since then stays, and a later one
+// overwrites the repair.
 func (m *Marks) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 	doc.Found = doc.Revision.PrimaryTerm > 0 // a tombstone is one here
 	mark, _ := doc.Mark(m.Field)

@@ -13,9 +13,9 @@ var (
 	errRefused = errors.New("the index does not take it: a newer version was deleted there not long ago; repair again when index.gc_deletes has passed")
 )
 
-// repair repairs a confirmed drift, if that is asked for, and tells it; a ghost
-// waits until all are known. doc is the document as it was read before its item
-// was, and op what the item asks for.
+// repair repairs a confirmed drift, if requested, and reports it. A ghost waits
+// until all are known. doc is the document as read before its item, and op the
+// write that the item needs.
 func (r *run) repair(ctx context.Context, d Drift, op *document.Op, doc document.Doc) error {
 	if d.Kind == Ghost {
 		r.hold(d, doc, op == nil)
@@ -35,8 +35,8 @@ func (r *run) repair(ctx context.Context, d Drift, op *document.Op, doc document
 	return nil
 }
 
-// remedy is the write that repairs d. Whatever is newer than what was read is
-// newer than it.
+// remedy returns the write that repairs d. Any state newer than the one read is
+// newer than the repair.
 func (r *run) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 	if r.Marks != nil {
 		return r.Marks.remedy(d, op, doc)
@@ -52,8 +52,8 @@ func (r *run) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 	case fix.Fence != document.NoFence:
 		fix.Fence = document.NewerOrEqual
 	case doc.Found:
-		// The item was read after the document: what it says is not older than
-		// this version, and what changed since has a greater one.
+		// The item was read after the document, so it is not older than this
+		// version. Later changes have a greater version.
 		fix.Fence, fix.Version = document.NewerOrEqual, doc.Version
 	default:
 		// Whatever has been written there since is not older than 1.
@@ -62,11 +62,11 @@ func (r *run) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 	return fix
 }
 
-// write writes a remedy and reads what is there then: a refusal by version is no
-// error of Write.
+// write writes a remedy and reads the result: a refusal by version is not an error
+// of Write.
 func (r *run) write(ctx context.Context, fix document.Op) error {
 	if err := r.Write(ctx, fix); err != nil || fix.Fence == document.Unchanged {
-		return err // of what has changed since, somebody was faster
+		return err // another writer was faster
 	}
 	docs, err := r.Get(ctx, []document.Ref{fix.Ref()}) // tombstones, too
 	if err != nil || len(docs) != 1 {
@@ -74,7 +74,7 @@ func (r *run) write(ctx context.Context, fix document.Op) error {
 	}
 	doc := docs[0]
 	if doc.Found && doc.Version > fix.Version {
-		return nil // somebody was faster
+		return nil // another writer was faster
 	}
 	if kind, _ := judge(&fix, doc); kind != 0 {
 		return errRefused

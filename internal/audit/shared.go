@@ -49,8 +49,8 @@ func (r *run) lookUp(ctx context.Context, name string) ([]string, error) {
 	return indices, nil
 }
 
-// unmoved fails when a name leads elsewhere by now: what was seen in the former
-// index would make ghosts of all documents of the present one.
+// unmoved fails if a name now resolves to another index: the state of the former
+// index would turn all documents of the current one into ghosts.
 func (r *run) unmoved(ctx context.Context, name string) error {
 	if r.Behind == nil {
 		return nil

@@ -18,10 +18,10 @@ import (
 // maxBody is far above what 1 MB of records or items makes in JSON.
 const maxBody = 64 << 20
 
-// RawBody has a call of the SDK's client leave the body of a good answer as
-// bytes, for [Body], instead of decoding it; result, a pointer to the call's
-// output, is what the client returns empty. It is added to the APIOptions of
-// one call. Signing, endpoints and typed errors stay the SDK's.
+// RawBody makes a call of the SDK's client leave the body of a successful response
+// as bytes, for [Body], instead of decoding it. result is a pointer to the call's
+// output, which the client returns empty. Add it to the APIOptions of one call.
+// Signing, endpoints and typed errors stay the SDK's.
 func RawBody(result any) func(*middleware.Stack) error {
 	return func(s *middleware.Stack) error {
 		sdk, ok := s.Deserialize.Get("OperationDeserializer")
@@ -94,8 +94,8 @@ func (a answered) HandleDeserialize(context.Context, middleware.DeserializeInput
 	return a.out, a.md, a.err
 }
 
-// readBody reads the answer whole into a fresh buffer, and compares it with
-// the checksum that the service sends of what it sent.
+// readBody reads the whole response into a new buffer, and checks the service's
+// checksum.
 func readBody(resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > maxBody {
 		return nil, fmt.Errorf("body of %d bytes: more than %d", resp.ContentLength, maxBody)

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Exposed reports whether an endpoint is one of AWS over plain HTTP. SigV4 sends no
-// secret key, but whoever is on the way can read items and session tokens, and repeat
-// requests for minutes. Other hosts are emulators: a signature holds for the host
-// that it was made for, so nobody can use it at AWS.
+// Exposed reports whether an endpoint is AWS over plain HTTP. SigV4 does not send
+// the secret key, but anybody on the way can read items and session tokens, and
+// repeat requests for minutes. Other hosts are emulators: a signature is valid
+// only for its host, so nobody can use it at AWS.
 func Exposed(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {

@@ -7,8 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Names say what has set a configuration's endpoint and Region, such as a
-// variable: messages name it to people. They travel in the ConfigSources.
+// Names are the names of the settings, such as variables, that set a
+// configuration's endpoint and Region, for messages. They travel in the
+// ConfigSources.
 type Names struct{ Endpoint, Region string }
 
 // Named returns cfg with names.
@@ -27,8 +28,8 @@ func namesOf(cfg aws.Config) (n Names) {
 	return n
 }
 
-// Place says where cfg leads, and what has set that as far as it is known: "in
-// Region us-east-1 (set by AWS_REGION)".
+// Place describes the place of cfg, and the setting behind it if known: "in Region
+// us-east-1 (set by AWS_REGION)".
 func Place(cfg aws.Config) string {
 	n := namesOf(cfg)
 	region := "Region " + cfg.Region + setBy(n.Region)
@@ -45,8 +46,8 @@ func setBy(name string) string {
 	return " (set by " + name + ")"
 }
 
-// NoTable is the error of the service that there is none, with where it was
-// looked for and what to do in place of the service's words.
+// NoTable returns the error for a missing table, with the place and advice instead
+// of the service's text.
 func NoTable(cfg aws.Config, err error) error {
 	return &missing{fmt.Sprintf("there is no such table %s: correct its name, or the endpoint, the Region or the account, or create it", Place(cfg)), err}
 }
@@ -62,8 +63,8 @@ func (e *missing) Unwrap() error { return e.err }
 // ErrNoRegion says where a program looks for its Region.
 var ErrNoRegion = errors.New("no AWS Region: set AWS_REGION, or region in the profile of AWS_PROFILE")
 
-// RegionName is what has set the Region of a configuration that was loaded from
-// the environment.
+// RegionName returns the name of the setting that set the Region of a
+// configuration from the environment.
 func RegionName(env func(string) string) string {
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
 		if env(name) != "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// quiet is a logger without what the SDK says of a good answer whose checksum was
-// not sent: it compares with 0 then. DynamoDB Local's errors have none.
+// quiet drops the SDK's message about a successful response without a checksum,
+// which it compares with 0. DynamoDB Local's errors have no checksum.
 type quiet struct{ logging.Logger }
 
 func (q quiet) Logf(c logging.Classification, format string, v ...any) {

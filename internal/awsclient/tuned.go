@@ -1,5 +1,5 @@
-// Package awsclient sets up the SDK's clients for callers that make many small
-// requests and decide themselves what is repeated.
+// Package awsclient configures the SDK's clients for callers that make many small
+// requests and control their own retries.
 package awsclient
 
 import (

@@ -31,7 +31,7 @@ func (w wholeRequests) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole := req.WithContext(req.Context()) // a shallow copy: the SDK goes on with its own
+	whole := req.WithContext(req.Context()) // a shallow copy: the SDK continues with its own
 	whole.Body = io.NopCloser(bytes.NewReader(body))
 	return w.client.Do(whole)
 }

@@ -1,5 +1,5 @@
-// Package awserror says what the error of a call to AWS means: whether the same
-// call may succeed later, and what a person can do.
+// Package awserror classifies errors of AWS calls: whether the same call may
+// succeed later, and what a person can do.
 package awserror
 
 import (
@@ -12,7 +12,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Meaning is what an error means.
+// Meaning is the meaning of an error.
 type Meaning uint8
 
 const (
@@ -25,12 +25,12 @@ const (
 
 	// It will not.
 
-	NoCredentials // there are none to sign with
+	NoCredentials // no credentials to sign with
 	NotAccepted   // the credentials are not
 	Denied        // a permission lacks
 	BadKey        // the KMS key of a table or queue cannot be used
 	Missing       // no such table, index or queue
-	Invalid       // what was asked for can never be
+	Invalid       // the request is impossible
 	Other         // as its code says
 )
 

@@ -18,9 +18,9 @@ const (
 	expired       = "the credentials have expired: renew them, such as by aws sso login; if they are in environment variables, set new ones and restart"
 )
 
-// Hint tells a person what to do about err; "" when nothing helps.
-// action is the call as a permission, thing what it is about, such as "queue",
-// and name how people call it, such as "name or URL".
+// Hint returns advice for err; "" if there is none. action is the permission of
+// the call, thing its subject, such as "queue", and name the user's term for it,
+// such as "name or URL".
 func Hint(err error, action, thing, name string) string {
 	var unreachable net.Error
 	switch m := Of(err); m {
@@ -61,7 +61,7 @@ var (
 	sdkWords = regexp.MustCompile(`operation error ([^:,]+): (\w+), (?:exceeded maximum number of attempts, \d+, )?https response error StatusCode: \d+, RequestID: [^,]*, (?:api error )?(?:(\w+): )?`)
 	// unsigned are the SDK's words when there is nothing to sign with.
 	unsigned = regexp.MustCompile(`operation error ([^:,]+): (\w+), (?:exceeded maximum number of attempts, \d+, )?(?:get identity: )?get credentials: `)
-	// undialed are the SDK's words when there is no connection to the endpoint.
+	// undialed matches the SDK's error without a connection to the endpoint.
 	undialed = regexp.MustCompile(`: request send failed, \w+ "(\w+://[^/"]+)[^"]*": dial `)
 	twoDots  = regexp.MustCompile(`([\pL\pN"')\]])\.\.(\s|$)`) // no folder
 )

@@ -20,7 +20,7 @@ var made = time.Now().Add(-time.Hour).Unix()
 // EntityTypes are the values of entityType that records take turns with.
 var EntityTypes = []string{"search", "searchAttempt", "contact", "contactMethod", "incident"}
 
-// Kind says what a record looks like.
+// Kind makes records of one kind.
 type Kind func(i int) []byte
 
 // record wraps the "dynamodb" member into a record as Lambda hands it over.

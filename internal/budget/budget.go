@@ -1,9 +1,8 @@
-// Package budget bounds how many units of a table's capacity are taken in a
-// second.
+// Package budget limits the units of a table's capacity that are taken per second.
 //
-// Only the answer says what a request has consumed. A request therefore takes
-// an estimate, waits while what others took is more than there is, and settles
-// the difference afterwards. What was underestimated is waited for by the next.
+// Only the response says how much a request has consumed. So a request takes an
+// estimate, waits while others have taken more than the budget, and settles the
+// difference afterwards. The next request waits for an underestimate.
 package budget
 
 import (
@@ -34,8 +33,8 @@ func New(rate float64) *Bucket {
 // Rate returns the units that flow in a second.
 func (b *Bucket) Rate() float64 { return b.rate }
 
-// Take takes n units: at once when the bucket has anything and nobody waits. On an
-// error, which is that of ctx, nothing is taken.
+// Take takes n units: at once if the bucket has any and nobody waits. On an error,
+// which is ctx's, it takes nothing.
 func (b *Bucket) Take(ctx context.Context, n float64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -84,8 +83,8 @@ func (b *Bucket) Add(n float64) {
 	b.level += n
 }
 
-// fill adds what has flown in; a second's worth at most stays, and room for
-// one unit, without which nothing could be done at all.
+// fill adds the units earned since the last fill. The bucket keeps at most a
+// second's worth, and room for one unit, without which nothing could run.
 func (b *Bucket) fill() {
 	now := time.Now()
 	b.level = min(b.level+b.rate*now.Sub(b.at).Seconds(), max(b.rate, 1))

@@ -41,8 +41,8 @@ type Setup struct {
 	AWS            func(service string) aws.Config
 	Metrics        metrics.Meter
 
-	unrouted *unrouted // nil: nobody asks
-	checks   *checks   // nil: none are made
+	unrouted *unrouted // may be nil
+	checks   *checks   // nil: no checks
 }
 
 // routes makes the routes.

@@ -15,11 +15,10 @@ import (
 	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
-// loadAWS returns the configuration of each service. The endpoints that the
-// environment names are checked now, so that a mistake is told at the start.
+// loadAWS returns the configuration of each service. It checks the endpoints in
+// the environment now, to report a mistake at the start.
 func loadAWS(ctx context.Context, env func(string) string, o Options, logger *slog.Logger) (func(service string) aws.Config, error) {
-	// The SDK speaks of single calls; what is wrong with them comes back as
-	// errors.
+	// The SDK logs single calls; their failures are also returned as errors.
 	log := logging.LoggerFunc(func(level logging.Classification, format string, args ...any) {
 		logger.Debug("AWS SDK: "+fmt.Sprintf(format, args...), "classification", string(level))
 	})

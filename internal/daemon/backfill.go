@@ -26,9 +26,9 @@ func (b *backfills) add(table string, s *snapshot.Source) {
 	b.tables, b.all = append(b.tables, table), append(b.all, s)
 }
 
-// run returns when all are over. One that fails ends nothing else: the daemon
-// goes on with what changes, is not ready, and tries again when it is started
-// again.
+// run returns when all backfills are over. A failed backfill ends nothing else:
+// the daemon continues with changes, is not ready, and tries again at its next
+// start.
 func (b *backfills) run(ctx context.Context) {
 	select {
 	case <-b.after:

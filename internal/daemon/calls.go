@@ -18,7 +18,7 @@ import (
 
 const (
 	slowAfter    = 3 * time.Second  // a call that runs for so long is shown
-	triedAfter   = 10 * time.Second // an error that is older is told with its time
+	triedAfter   = 10 * time.Second // an older error is shown with its time
 	failureCount = 4                // records of a route whose failures are kept: of more, flow knows that the route is in trouble
 	failureLasts = 2 * time.Minute  // a failure counts for so long, unless the record is tried again: a message may be with another process
 )
@@ -217,8 +217,8 @@ func (rc *routeCalls) end(c *oneCall, rec *sluice.Record, err error) {
 	}
 }
 
-// tellsOfRoute reports whether err may be the fault of what the route calls. A
-// handler that asks for a delay says that it is not.
+// tellsOfRoute reports whether the route's target may have caused err. A handler
+// that asks for a delay says that it has not.
 func tellsOfRoute(err error) bool {
 	var after time.Duration
 	if wish, ok := errors.AsType[*sluice.RetryError](err); ok {
@@ -294,8 +294,8 @@ func (rc *routeCalls) trouble(now time.Time) string {
 	return text
 }
 
-// troubled counts the records that trouble tells of, since when the first has
-// failed, and the last error. mu is held.
+// troubled returns the number of records in trouble, the time of the first
+// failure, and the last error. mu is held.
 func (rc *routeCalls) troubled(now time.Time, running []slow) (n int, since time.Time, err error) {
 	var last time.Time
 	for _, f := range rc.failures {
@@ -344,7 +344,7 @@ type slow struct {
 	origin  sluice.Origin
 	began   time.Time
 	retries bool  // its sink tries again by itself
-	err     error // what it comes to by now
+	err     error // current error
 }
 
 // slow lists the calls that have run for slowAfter, the oldest first.

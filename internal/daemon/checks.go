@@ -51,7 +51,7 @@ type checks struct {
 	// While every route that takes messages is held, queues are not received from:
 	// SQS counts receives, and a redrive policy would move good messages away.
 	receivers [][]*sinkCheck // for each route that takes messages, the checks that hold it
-	receive   chan struct{}  // closed once one of these routes goes on; nil: one runs from the start
+	receive   chan struct{}  // closed once one of these routes runs; nil: one runs from the start
 	release   sync.Once      // closes receive
 }
 
@@ -181,7 +181,7 @@ func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 	return held
 }
 
-// receiveIfRouted starts to receive from queues once a route that takes messages goes on.
+// receiveIfRouted starts receiving from queues once a route for messages runs.
 func (c *checks) receiveIfRouted() {
 	for _, mine := range c.receivers {
 		if !slices.ContainsFunc(mine, (*sinkCheck).holds) {

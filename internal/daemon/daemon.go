@@ -138,7 +138,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		logger.Info("stopping: a second signal ends at once", "grace", o.Grace)
 		st := src.status()
 		if awaited := st.awaited(); len(awaited) > 0 {
-			logger.Info("waiting for what was taken to be settled; what is not within the grace comes again",
+			logger.Info("waiting for records to be settled; those not settled within the grace come again",
 				"grace", o.Grace, "awaited", strings.Join(awaited, ", "), "reasons", strings.Join(st.Reasons, "\n"))
 		}
 	})()
@@ -165,8 +165,8 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	return nil
 }
 
-// logged adds a line for each record at level debug: its position, its route
-// and the outcome, never what is in it.
+// logged logs a line for each record at level debug: its position, its route and
+// the outcome, never its content.
 func logged(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 	ctx := context.Background()
 	if !logger.Enabled(ctx, slog.LevelDebug) {

@@ -57,11 +57,11 @@ type letterServer struct {
 	logger *slog.Logger
 }
 
-// DeadLetters shows, redrives and deletes the dead letters of a box: what a daemon
-// answers under /deadletters, to those who have its token. Whoever else serves it
-// sees to who may ask. Redrives end with ctx. docs/dead-letters.md lists the
-// requests. state is the path of the file that box keeps them in; requests whose header [StateHeader] names another one,
-// or [ApplicationHeader] another application, are refused.
+// DeadLetters serves the dead letters of a box under /deadletters, to holders of
+// the daemon's token: it shows, redrives and deletes them. Another server must
+// check who may ask. Redrives end with ctx. docs/dead-letters.md lists the
+// requests. state is the path of box's file. A request whose header [StateHeader]
+// names another file, or [ApplicationHeader] another application, is refused.
 func DeadLetters(ctx context.Context, box *letters.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
 	s := &letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}
 	filter := []string{"kind", "route", "table", "key", "since", "until", "error"}
@@ -118,7 +118,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// statusError is an answer that is none of a failure.
+// statusError is a response that reports no failure.
 type statusError struct {
 	status int
 	error
@@ -261,7 +261,7 @@ func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Val
 			told(o)
 		}
 		err := s.box.Redrive(ctx, s.routes, id, how)
-		if report.Failed+report.Waiting > 0 { // it was told
+		if report.Failed+report.Waiting > 0 { // already reported
 			err = nil
 		}
 		return report, err
@@ -278,8 +278,8 @@ func (s *letterServer) redriveAll(w http.ResponseWriter, r *http.Request, q url.
 	})
 }
 
-// lineTimeout is how long a client may take to read a line of the answer to a
-// redrive or a purge, behind what its connection holds: nobody else can redrive
+// lineTimeout is how long a client may take to read a line of the response to a
+// redrive or a purge, beyond its connection's buffer: nobody else can redrive
 // meanwhile.
 const lineTimeout = time.Minute
 
@@ -309,7 +309,7 @@ func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values,
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	lines := json.NewEncoder(w)
-	var broken error // why nobody reads any more
+	var broken error // why the client no longer reads
 	tell := func(line DeadLetterLine) {
 		if broken != nil {
 			return

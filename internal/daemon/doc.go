@@ -1,4 +1,3 @@
-// Package daemon is the program that package run makes of an application, and what
-// the command sluice takes of it: the daemon with its pages, a backfill beside no
-// daemon, and the Lambda function.
+// Package daemon is the program behind package run and the command sluice: the
+// daemon with its pages, a backfill without a daemon, and the Lambda function.
 package daemon

@@ -30,8 +30,8 @@ func Fetch(cfg aws.Config) deadletter.Fetch {
 			return nil, fmt.Errorf("%w: %w", deadletter.ErrGone, errors.Join(forgotten, err))
 		}
 		if err == nil {
-			// It has been changed since, or not: it is no older than the change, and
-			// written as what a backfill reads it would lose to what that was to follow.
+			// The item is no older than the change. Written as a backfill
+			// record, it would lose to the changes that it should follow.
 			rec.Sequence = e.Sequence
 		}
 		return rec, err

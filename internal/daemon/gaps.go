@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// gaps are what a poller could not read.
+// gaps are the gaps of a poller.
 type gaps interface {
 	Gaps() []sluice.Gap
 	AcknowledgeGaps(ctx context.Context, gaps ...sluice.Gap) error
@@ -18,10 +18,10 @@ type gaps interface {
 // OpenGaps is the answer of GET /gaps and of POST /gaps/acknowledge.
 type OpenGaps struct {
 	Gaps   []OpenGap `json:"gaps"`
-	Repair []string  `json:"repair,omitempty"` // commands that repair what was lost, to be run before the gaps are acknowledged
+	Repair []string  `json:"repair,omitempty"` // commands that repair the loss, to run before the gaps are acknowledged
 }
 
-// OpenGap is a gap that nobody has acknowledged, or that somebody just has.
+// OpenGap is a gap that nobody has acknowledged, or that was just acknowledged.
 type OpenGap struct {
 	Table string    `json:"table"`
 	Found time.Time `json:"found"`
@@ -46,8 +46,7 @@ func listGaps(p gaps, repairs []string) http.Handler {
 	})
 }
 
-// acknowledgeGaps answers a request with the gaps that are open, and says that
-// somebody has seen them.
+// acknowledgeGaps responds with the open gaps, and acknowledges them.
 func acknowledgeGaps(p gaps, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		open := p.Gaps()

@@ -11,8 +11,9 @@ type heldError struct{ error }
 
 func (e heldError) Unwrap() error { return e.error }
 
-// withoutHeld returns logger without the lines of held records: each is tried every
-// checkEvery, and checks.run logs when its route is held and when it goes on.
+// withoutHeld returns logger without the lines of held records. Each is retried
+// every checkEvery, and checks.run logs when its route is held and when it
+// continues.
 func withoutHeld(logger *slog.Logger) *slog.Logger { return slog.New(heldFilter{logger.Handler()}) }
 
 type heldFilter struct{ slog.Handler }

@@ -66,7 +66,7 @@ func applicationAt(address string) string {
 	}
 	client := http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // whoever listens may not send it on
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the listener must not redirect the token
 	}
 	resp, err := client.Do(req)
 	if err != nil {

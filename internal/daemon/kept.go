@@ -39,8 +39,8 @@ func (k *kept) ParkGap(ctx context.Context, g *sluice.Gap) error {
 	return err
 }
 
-// handled has h tell the box, too, what a route has dealt with: a letter of it
-// from before a restart is of no use any more.
+// handled makes h also report handled records to the box: their letters from
+// before a restart are obsolete.
 func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 	next := h.Handled
 	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {

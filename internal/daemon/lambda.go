@@ -68,7 +68,7 @@ const (
 	letterAgeEnv   = "SLUICE_DEAD_LETTER_MAX_AGE"
 )
 
-// set has a function park. what is Options.DeadLetter.
+// set makes a function park. what names Options.DeadLetter in errors.
 func (d DeadLetter) set(lo *lambda.Options, what string, s Setup) (err error) {
 	if text := s.Env(letterAgeEnv); text != "" {
 		if d.MaxAge, err = time.ParseDuration(text); err != nil || d.MaxAge < time.Second {

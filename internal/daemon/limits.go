@@ -8,16 +8,15 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Limits bound what is in progress at a time. The zero value has the defaults of
-// [flow.Options]. Concurrency and StuckAfter are those of queues, too, each for
-// itself; the rest does not concern them: their messages are in no order but
-// their groups'.
+// Limits bound concurrent work. The zero value has the defaults of [flow.Options].
+// Concurrency and StuckAfter also apply to each queue. The other limits do not
+// apply to queues, whose messages are ordered only in groups.
 type Limits struct {
 	Concurrency int           // handlers running at once for one shard, segment or queue (default 64)
 	Window      int           // unsettled records of a shard at most (default 4096)
 	WindowBytes int64         // of them (default 64 MiB)
-	HeldBytes   int64         // of records that failed, or wait behind one that did; they do not count in the window (default 64 MiB)
-	MaxAhead    int           // records settled past one that is held at most (default 1,000,000)
+	HeldBytes   int64         // of failed records and those behind them; not part of the window (default 64 MiB)
+	MaxAhead    int           // records settled past a held record at most (default 1,000,000)
 	Order       string        // "item" (default) or "shard"
 	StuckAfter  time.Duration // a handler running longer is reported (default 1 min)
 	MaxAge      time.Duration // of a record that keeps failing, until it is parked (default 20 h)

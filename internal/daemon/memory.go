@@ -29,12 +29,12 @@ func limitMemory(root fs.FS, env func(string) string, logger *slog.Logger) {
 	logger.Info("memory is limited to 90 % of the container's: GOMEMLIMIT in the environment sets it otherwise", "bytes", soft, "limit", limit, "file", "/"+file)
 }
 
-// unlimited is what a cgroup of version 1 says without a limit, or more: the
-// largest number of whole pages.
+// unlimited is the limit of a version 1 cgroup without a limit, or less than it:
+// the largest number of whole pages.
 const unlimited = math.MaxInt64 - 1<<20
 
 // containerLimit returns the smallest memory limit in bytes of the process's
-// cgroup and those above it, and the file that says so; 0 when there is none.
+// cgroup and its ancestors, and its file; 0 if there is none.
 func containerLimit(root fs.FS) (limit int64, file string) {
 	own, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -68,7 +68,7 @@ func containerLimit(root fs.FS) (limit int64, file string) {
 	return limit, file
 }
 
-// limitOf returns what a file says, and 0 for no limit, or no such file.
+// limitOf returns the limit in a file, and 0 for no limit, or no such file.
 func limitOf(root fs.FS, file string) int64 {
 	text, err := fs.ReadFile(root, file)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
-// ErrUnfinished is wrapped when a backfill was stopped before its end. Another
-// goes on where it was.
+// ErrUnfinished is wrapped when a backfill was stopped before its end. The next
+// one continues there.
 var ErrUnfinished = errors.New("stopped before the end of the table: the same command goes on where it was")
 
 // ErrParked is wrapped when a backfill is finished, now or before, and items of

@@ -42,15 +42,16 @@ type Options struct {
 	// environment.
 	Region string
 
-	// StartName is how Start is given, EndpointName and RegionName are what has set
-	// the two, for messages to people. Default: the flags and the variables.
+	// StartName is the user's name of Start. EndpointName and RegionName are
+	// the names of the settings of both, for messages. Default: the flags and
+	// the variables.
 	StartName, EndpointName, RegionName string
 
-	// Repairs are commands that write again what a gap lost, for messages to people.
+	// Repairs are commands that rewrite what a gap lost, for messages.
 	Repairs []string
 
-	// Limits of what is in progress at a time have no flags: an application's
-	// configuration sets them.
+	// Limits of concurrent work have no flags: an application's configuration
+	// sets them.
 	Limits Limits
 
 	// BackfillUnits is --backfill-units, SLUICE_BACKFILL_UNITS: read units a
@@ -104,7 +105,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Pprof, "pprof", false, usage("pprof", "serve Go's profiles under /debug/pprof/"))
 }
 
-// FromEnv sets what the flags did not from the environment. It is called once
+// FromEnv sets options from the environment, unless flags set them. Call it once
 // the flags have been parsed.
 func (o *Options) FromEnv(fs *pflag.FlagSet, env func(string) string) error {
 	var errs []error
@@ -123,7 +124,7 @@ func (o *Options) FromEnv(fs *pflag.FlagSet, env func(string) string) error {
 	return nil
 }
 
-// withDefaults fills in what the application knows.
+// withDefaults adds the application's defaults.
 func (o Options) withDefaults(a App) Options {
 	if o.Application == "" {
 		o.Application = a.Name
@@ -233,7 +234,8 @@ func (o Options) level() (l slog.Level) {
 	return l
 }
 
-// streams names what is read: a value with the form of an ARN is a stream's.
+// streams returns the configured sources: a value in the form of an ARN is a
+// stream.
 func (o Options) streams() []poller.Stream {
 	var all []poller.Stream
 	for _, t := range o.Tables {

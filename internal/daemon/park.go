@@ -22,17 +22,16 @@ type ParkedRoute struct {
 	DryRun  bool   `json:"dryRun,omitempty"`
 }
 
-// RouteParker knows the routes of a daemon and parks what they fail for.
+// RouteParker knows the routes of a daemon and parks their failing records.
 type RouteParker interface {
 	States() []flow.RouteState
 	Park(route string) (parked, pending int) // see [flow.Flow.Park]
 }
 
-// Parking parks the records that a route fails for: what a daemon answers to
-// POST /park?route=NAME, to those who have its token. Whoever else serves it sees
-// to who may ask. With dryRun=1 it parks none.
-// state is the path of the daemon's state file; requests that are meant for
-// another one, or for another application, are refused, as by [DeadLetters].
+// Parking serves POST /park?route=NAME to holders of the daemon's token: it parks
+// the failing records of a route. Another server must check who may ask. With
+// dryRun=1 it parks none. state is the path of the daemon's state file; requests
+// for another file, or for another application, are refused as by [DeadLetters].
 func Parking(state, application string, p RouteParker, logger *slog.Logger) http.Handler {
 	return meantFor(state, application, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := parameterized(r, []string{"route", "dryRun"})

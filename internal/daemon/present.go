@@ -62,8 +62,8 @@ func (c *calls) reasons(reasons []string, before []flow.RouteState) []string {
 	return reasons
 }
 
-// forEverybody names the routes that have just begun to fail to those who do not
-// have the daemon's token. It leaves out those of which states tell.
+// forEverybody names the routes that have just begun to fail, for readers without
+// the daemon's token. It omits routes in states.
 func (c *calls) forEverybody(states []flow.RouteState, now time.Time) (all []string) {
 	for _, rc := range c.routes {
 		if slices.ContainsFunc(states, func(s flow.RouteState) bool { return s.Route == rc.name && s.Trouble() != "" }) {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// deadAfter is how long nobody could look at the sources until the process
-// counts as deadlocked. They are looked at every readyEvery, which takes their
-// locks and waits for nothing else.
+// deadAfter is the time without a look at the sources after which the process
+// counts as deadlocked. A look every readyEvery takes their locks and waits for
+// nothing else.
 const deadAfter = 24 * readyEvery
 
-// pulse tells a process that a restart would mend from one that waits for
-// somebody else: only the former does not beat.
+// pulse distinguishes a process that needs a restart from one that waits for
+// others: only the first stops beating.
 type pulse struct {
 	logger *slog.Logger
 
@@ -41,8 +41,8 @@ func (p *pulse) after(look func() []string) func() []string {
 	}
 }
 
-// dead returns why the process is to be restarted, or "". The first time it has
-// the log say where all goroutines are: after a restart nobody can tell.
+// dead returns why the process must be restarted, or "". The first time it logs
+// the stacks of all goroutines, because a restart loses them.
 func (p *pulse) dead() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

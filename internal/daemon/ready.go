@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// readyEvery is how often the log is told whether the daemon is ready.
+// readyEvery is the interval at which the log reports whether the daemon is ready.
 const readyEvery = 5 * time.Second
 
 // whereToLook is added to why a daemon is not ready while items are held.

@@ -167,7 +167,7 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 	return err
 }
 
-// each runs the letters that were chosen. The error joins what was not told.
+// each runs the selected letters. The error joins everything not reported yet.
 func (r *redriver) each(ctx context.Context, box *letters.Box, m sluice.Matcher) error {
 	for i, id := range r.how.Unsigned {
 		var err error
@@ -190,7 +190,7 @@ func (r *redriver) each(ctx context.Context, box *letters.Box, m sluice.Matcher)
 				r.how.Told(o)
 			}
 			err = box.Redrive(ctx, m, id, how)
-			if sum.Failed+sum.Waiting > 0 { // it was told
+			if sum.Failed+sum.Waiting > 0 { // already reported
 				err = nil
 			}
 		}
@@ -199,8 +199,9 @@ func (r *redriver) each(ctx context.Context, box *letters.Box, m sluice.Matcher)
 	return errors.Join(errs...)
 }
 
-// ofTables refuses letters of tables and queues that the program does not read: those of
-// another program may name a route as this one does. A program that names none takes all.
+// ofTables refuses letters of tables and queues that the program does not read:
+// another program may have a route of the same name. A program without tables and
+// queues accepts all.
 type ofTables struct {
 	sluice.Matcher
 	tables, queues []string

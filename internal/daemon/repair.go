@@ -11,8 +11,8 @@ const (
 	acknowledge = "sluice gaps acknowledge"
 )
 
-// withRepair says of gaps how to repair what they lost, before they are
-// acknowledged. repairs are commands.
+// withRepair adds to gaps the commands that repair their loss, to run before the
+// gaps are acknowledged.
 func withRepair(reasons []string, gaps []sluice.Gap, repairs []string) []string {
 	if len(gaps) == 0 {
 		return reasons

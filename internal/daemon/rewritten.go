@@ -7,7 +7,7 @@ import "github.com/sluicehq/sluice"
 func rewritten(m sluice.Matcher, handler func(*sluice.Route) sluice.Handler) sluice.Matcher {
 	w := &rewrittenMatcher{Matcher: m, theirs: m.Routes()}
 	for _, r := range w.theirs {
-		own := *r // somebody else may run m's routes, too
+		own := *r // another flow may run m's routes, too
 		own.Handler = handler(r)
 		w.routes = append(w.routes, &own)
 	}

@@ -21,8 +21,8 @@ type server struct {
 	stopping atomic.Bool
 }
 
-// endpoints are what a server answers besides readyz, by the patterns
-// of [http.ServeMux].
+// endpoints are a server's endpoints besides readyz, by the patterns of
+// [http.ServeMux].
 type endpoints map[string]http.Handler
 
 // serve listens on address and answers until stop. unready writes the whole of why

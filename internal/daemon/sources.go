@@ -22,8 +22,8 @@ import (
 	"github.com/sluicehq/sluice/sources/queue"
 )
 
-// sources are what a daemon reads from. Streams, tables and queues share the
-// routes and their limits, the dead letters, and the time to stop.
+// sources are the sources of a daemon. Streams, tables and queues share the routes
+// and their limits, the dead letters, and the time to stop.
 type sources struct {
 	group     *flow.Group
 	checks    *checks
@@ -48,7 +48,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
-	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows
+	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
 	if len(o.Tables) > 0 {
 		s.poller, err = poller.New(aws("dynamodb"), m, poller.Options{
 			Application:  o.Application,
@@ -153,7 +153,7 @@ func (s *sources) unready() (reasons []string) {
 	return withRepair(reasons, s.Gaps(), s.repairs)
 }
 
-// showLife has life told until ctx ends.
+// showLife reports the sources until ctx ends.
 func (s *sources) showLife(ctx context.Context, logger *slog.Logger) {
 	var lag func() time.Duration
 	if s.poller != nil {
@@ -162,10 +162,11 @@ func (s *sources) showLife(ctx context.Context, logger *slog.Logger) {
 	s.life.watch(ctx, logger, lag, func() int { return len(s.waiting()) })
 }
 
-// routes tells of every route as it is at present, and then of those that fail for all messages of a queue.
+// routes returns the current state of every route, and then of those that fail for
+// all messages of a queue.
 func (s *sources) routes() []flow.RouteState { return s.calls.present(s.lastStates(), time.Now()) }
 
-// lastStates tells of the routes by their last calls.
+// lastStates returns the states of the routes by their last calls.
 func (s *sources) lastStates() []flow.RouteState {
 	all := s.group.States()
 	if s.consumer != nil {
@@ -192,7 +193,7 @@ func (s *sources) held() (all []lane) {
 // waiting are the items that wait, and the calls that run for long.
 func (s *sources) waiting() []lane { return s.calls.lanes(s.held()) }
 
-// States tells of every route.
+// States returns the state of every route.
 func (s *sources) States() []flow.RouteState { return s.group.States() }
 
 // Park parks the records that a route fails for. A message of a queue is with SQS.
@@ -224,7 +225,8 @@ func (s *sources) AcknowledgeGaps(ctx context.Context, gaps ...sluice.Gap) error
 	return s.poller.AcknowledgeGaps(ctx, gaps...)
 }
 
-// endpointName says what has set the endpoint of DynamoDB; "" is not known here.
+// endpointName returns the name of the setting of DynamoDB's endpoint; "" if
+// unknown here.
 func endpointName(o Options) string {
 	if o.EndpointName != "" || o.Endpoint == "" {
 		return o.EndpointName

@@ -5,9 +5,9 @@ import (
 	"net/http"
 )
 
-// startedz answers whether the daemon has begun to read, for those who wait for
-// a deployment. What fails later is for readyz: a Kubernetes StatefulSet may
-// wait for the old pod before it starts the one that repairs an outage.
+// startedz reports whether the daemon has begun to read, for those who wait for a
+// deployment. Later failures belong to readyz: a Kubernetes StatefulSet may wait
+// for the old pod before it starts the one that repairs an outage.
 func startedz(starting func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if what := starting(); what != "" {
@@ -18,8 +18,8 @@ func startedz(starting func() string) http.Handler {
 	})
 }
 
-// starting says what the sources have to open before they read, and "" from then
-// on. It names no cause: whoever reaches the daemon may read it.
+// starting returns what the sources must open before they read, and "" afterwards.
+// It names no cause, because anybody who reaches the daemon may read it.
 func (s *sources) starting() string {
 	switch {
 	case s.poller != nil && !closed(s.poller.Opened()):

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
-// status is what the page at / shows.
+// status is the content of the page at /.
 type status struct {
 	Application string             `json:"application"`
 	Version     string             `json:"version"`
@@ -67,7 +67,7 @@ type routeStatus struct {
 	Since   time.Time `json:"since"`
 	Failing int       `json:"failingItems"`
 	Waiting int       `json:"waitingRecords"`
-	Limit   int       `json:"concurrencyLimit"` // 0: none was found, or it is an outage
+	Limit   int       `json:"concurrencyLimit"` // 0: no limit was found, or it is an outage
 	Error   string    `json:"error"`            // of the last call that failed
 }
 
@@ -111,7 +111,7 @@ func routeStatusOf(r flow.RouteState) routeStatus {
 	return routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, limit, plain(r.Err)}
 }
 
-// awaited says what was taken and is not settled, by where it came from.
+// awaited returns the unsettled work by source.
 func (st *status) awaited() (all []string) {
 	add := func(n int, one, of string) {
 		if n > 0 {
@@ -148,7 +148,8 @@ func tablesOf(shards []poller.Status) []tableStatus {
 	return tables
 }
 
-// shownShards is how many shards of a table the text shows, those that lag most.
+// shownShards is how many shards of a table the text shows, with the largest lag
+// first.
 const shownShards = 20
 
 // statusPage answers with what now returns.
@@ -271,12 +272,12 @@ type letterCounts struct {
 	mu       sync.Mutex
 	last     []deadletter.Count
 	next     time.Time
-	counting chan struct{} // closed when it is over; nil: nobody counts
+	counting chan struct{} // closed when it is over; nil: no count runs
 }
 
 const (
 	countEvery  = 30 * time.Second
-	countWithin = 2 * time.Second // whoever asks waits no longer
+	countWithin = 2 * time.Second // longest wait of a request
 )
 
 func (l *letterCounts) get() []deadletter.Count {
@@ -305,7 +306,7 @@ func (l *letterCounts) read(over chan struct{}) {
 	counts, err := l.count(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Those that cannot be read are told of by whoever lists them.
+	// The code that lists letters reports unreadable ones.
 	if counts != nil || err == nil {
 		l.last = counts
 	}

@@ -64,7 +64,7 @@ func forEverybody(reasons []string, routes []flow.RouteState) []string {
 	return all
 }
 
-// protected are the endpoints that show or change what the daemon keeps.
+// protected wraps the endpoints that show or change the daemon's data.
 func protected(g *access.Guard, all endpoints) endpoints {
 	for pattern, h := range all {
 		all[pattern] = g.Protect(h)

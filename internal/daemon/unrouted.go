@@ -13,12 +13,12 @@ import (
 type unrouted struct {
 	logger *slog.Logger
 	n      atomic.Int64
-	told   sync.Map // tables of which an untyped one was told
+	told   sync.Map // tables with a reported untyped record
 }
 
-// saw tells of a table's first record without an entity type. Items of other
-// kinds may have none; but where the type is looked for in the wrong place no
-// record has one, and nothing would fail.
+// saw reports a table's first record without an entity type. Items of other kinds
+// may have none. But if the type is looked for in the wrong place, no record has
+// one, and nothing would fail.
 func (u *unrouted) saw(rec *sluice.Record, why router.Reason) {
 	u.n.Add(1)
 	if why != router.Untyped {
@@ -28,7 +28,7 @@ func (u *unrouted) saw(rec *sluice.Record, why router.Reason) {
 		return
 	}
 	if _, told := u.told.LoadOrStore(rec.Table, true); !told {
-		u.logger.Warn("a record has no entity type, and takes no route; others like it are not told of. Is the type looked for in the right place (entityType of the file, router.TypeFrom in Go)?",
+		u.logger.Warn("a record has no entity type and takes no route; similar records are not logged. Is the type looked for in the right place (entityType of the file, router.TypeFrom in Go)?",
 			"table", rec.Table, "event", string(rec.EventName), "sequence", string(rec.Sequence))
 	}
 }

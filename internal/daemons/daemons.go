@@ -1,7 +1,6 @@
 // Package daemons notes which state files a user's daemons hold, so that the
-// commands of the same user find them in whatever folder they run. Where a daemon
-// listens stands beside its state file. The notes are in a folder of the user, which
-// nobody else can write.
+// user's commands find them from any folder. A daemon's address is beside its
+// state file. The notes are in a folder that only the user can write.
 package daemons
 
 import (
@@ -14,8 +13,8 @@ import (
 	"path/filepath"
 )
 
-// Daemon is one that runs, or did when it was noted: one that was killed leaves its
-// note. The lock on its state file tells.
+// Daemon is a daemon that runs, or ran when it was noted. A killed daemon leaves
+// its note; the lock on its state file tells.
 type Daemon struct {
 	State       string `json:"state"` // absolute path
 	Application string `json:"application"`
@@ -33,9 +32,9 @@ func folder(env func(string) string) string {
 	return filepath.Join(home, in)
 }
 
-// Note notes a daemon, in the place of an earlier one with its state file, until
-// the returned function is called. Whoever calls it holds the state file. Without a
-// home nothing is noted.
+// Note notes a daemon, and replaces an earlier note with its state file, until the
+// returned function is called. The caller holds the state file. Without a home
+// directory nothing is noted.
 func Note(env func(string) string, d Daemon) (forget func(), err error) {
 	in := folder(env)
 	if in == "" {

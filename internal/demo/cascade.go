@@ -91,7 +91,7 @@ func fill(ctx context.Context, store *dynamodb.Store, tables estuve.Tables) erro
 	return errors.Join(store.PutAll(ctx, tables.Points, points)...)
 }
 
-// seen is what is there at a moment.
+// seen is the state at a moment.
 type seen struct{ points, onMap, onUser, maps int64 }
 
 // cascadeWatch prints what becomes of the tables.

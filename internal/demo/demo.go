@@ -31,8 +31,8 @@ const (
 	quietPeriod = 500 * time.Millisecond // in which no further message may come
 )
 
-// Run shows it on out, and what servers say at their start on log. It needs the
-// repository, Go, Java and, the first time, Maven; its error says what is missing.
+// Run runs the demo on out; servers log to log. It needs the repository, Go, Java
+// and, the first time, Maven. Its error names a missing tool.
 func Run(ctx context.Context, out, log io.Writer) error {
 	for _, folder := range []string{programMain, estuveMain} {
 		if _, err := os.Stat(folder); err != nil {

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	refresh   = "200ms" // how soon OpenSearch's searches see what is written; its default is a second
+	refresh   = "200ms" // OpenSearch's refresh interval; its default is a second
 	lookEvery = 20 * time.Millisecond
 )
 
@@ -144,8 +144,8 @@ func (p *products) live(ctx context.Context) error {
 	return nil
 }
 
-// search searches until it finds what is wanted. A word that is not waited for
-// must be as wanted at once.
+// search searches until it finds the wanted result. Without wait the first result
+// must be as wanted.
 func (p *products) search(ctx context.Context, word string, want hit, since time.Time, wait bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not found within %v", patience))
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/fatih/color"
 )
 
-// screen prints the story. Colours are for terminals only and end with
-// NO_COLOR; what is said is the same in a pipe, line by line.
+// screen prints the story. Colours are for terminals only, and NO_COLOR turns them
+// off. The lines are the same in a pipe.
 type screen struct {
 	out   io.Writer
 	begin time.Time
@@ -34,7 +34,7 @@ func (s *screen) row(label, format string, args ...any) {
 	fmt.Fprintf(s.out, "  %-16s %s\n", label, fmt.Sprintf(format, args...))
 }
 
-// change prints what was written to the table.
+// change prints a write to the table.
 func (s *screen) change(event, entity, key string) {
 	at := fmt.Sprintf("%6.2fs", time.Since(s.begin).Seconds())
 	fmt.Fprintf(s.out, "  %s  %-6s  %s %s\n", faint(at), event, bold(fmt.Sprintf("%-14s", entity)), key)

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// wantNotice is what the sister service must be told in the end, to the byte.
+// wantNotice is the exact notice that the sister service must get in the end.
 const wantNotice = `{"kind":"manhunt.resolved","searchId":"a271244","from":"active","to":"successful","dedupeKey":"a271244#successful"}`
 
 // post is a call that the searched contact got.
@@ -40,7 +40,7 @@ func (d *demo) bySearch(ctx context.Context) error {
 		return err
 	}
 	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // what is missing is seen below
+		body, _ := io.ReadAll(r.Body) // missing text fails the check below
 		posts <- post{r.Header.Get("Idempotency-Key"), string(body), time.Now()}
 	})}
 	var running sync.WaitGroup
@@ -122,7 +122,7 @@ func (d *demo) called(ctx context.Context, posts <-chan post, key string, since 
 	}
 }
 
-// answered answers the second call and holds that the sister service is told,
+// answered answers the second call. It checks that the sister service is notified,
 // the search is successful, and nobody is called again.
 func (d *demo) answered(ctx context.Context, people *manhunt.Table, notices string, posts <-chan post) error {
 	for first := false; !first; { // the attempt is written before the call, and stays
@@ -171,7 +171,7 @@ func (d *demo) consume(ctx context.Context, table, attempts, watch, notices stri
 	if err != nil {
 		return ctx, nil, err
 	}
-	deps.MaxDelay = time.Second // so that a message is there a second after the clock was moved
+	deps.MaxDelay = time.Second // so that a message arrives a second after the clock was moved
 	r, err := manhunt.NewRouter(deps)
 	if err != nil {
 		return ctx, nil, err

@@ -66,7 +66,7 @@ type message struct {
 	at   time.Time
 }
 
-// receive takes the next message from a queue, or none when ctx ends first.
+// receive takes the next message from a queue; ok is false if ctx ends first.
 func (w *world) receive(ctx context.Context, url string) (m message, ok bool, err error) {
 	for {
 		out, err := w.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 1, WaitTimeSeconds: 1})

@@ -15,16 +15,16 @@ const (
 	DeletesSuffix = ".deletes" // deletions do
 )
 
-// TieBits are the last bits of the Version of an Exact write: a write that goes
-// by a Revision adds one to the version that was there.
+// TieBits is the number of last bits in the Version of an Exact write: a write by
+// a Revision adds one to the existing version.
 const TieBits = 6
 
-// WithMark returns a body, a JSON object, with a mark in a field, in the place of
-// the one that it has.
+// WithMark returns a body, a JSON object, with a mark in a field. It replaces an
+// existing mark.
 func WithMark(body []byte, field string, m document.Mark) []byte {
 	members := map[string]json.RawMessage{}
 	if json.Unmarshal(body, &members) != nil {
-		return body // the cluster says what is wrong with it
+		return body // the cluster reports the mistake
 	}
 	text, _ := json.Marshal(m) // two strings
 	members[field] = text

@@ -1,10 +1,9 @@
-// Package doctest holds the tests over the module's documents: that the Go in
-// them compiles, that configurations and commands are ones that Sluice takes,
-// that sessions print what they show, that metrics exist, that links lead
-// somewhere, and that the pages exist that answer the questions of
-// testdata/questions.txt. It has no code.
+// Package doctest tests the module's documents: their Go compiles, Sluice accepts
+// their configurations and commands, sessions print what they show, metrics exist,
+// links resolve, and pages answer the questions of testdata/questions.txt. It has
+// no code.
 //
-// What a fenced block is decides how it is looked at:
+// The kind of a fenced block decides its test:
 //
 //	go       a whole program is built. Anything else is a fragment: statements or
 //	         declarations, which are type-checked. Packages are imported by

@@ -1,6 +1,7 @@
-// Package function is the Lambda function of a configuration file: what
-// cmd/sluice-lambda runs under Lambda, and sluice lambda invoke on your machine.
-// The comment of cmd/sluice-lambda says what it takes of file and environment.
+// Package function is the Lambda function of a configuration file:
+// cmd/sluice-lambda runs it under Lambda, and sluice lambda invoke on your
+// machine. The comment of cmd/sluice-lambda lists what it uses of file and
+// environment.
 package function
 
 import (

@@ -1,9 +1,9 @@
-// Package jsonscan checks and steps over JSON in place. Every function takes
-// the whole document and an offset, so that errors can say where, and none
+// Package jsonscan checks and steps over JSON in place. Every function takes the
+// whole document and an offset, so that errors have a position. No function
 // allocates.
 //
-// It is stricter than encoding/json where that would change data silently:
-// invalid UTF-8 and escapes of lone surrogates are errors.
+// It is stricter than encoding/json if that would change data silently: invalid
+// UTF-8 and escapes of lone surrogates are errors.
 package jsonscan
 
 import (
@@ -24,9 +24,9 @@ func Space(b []byte, i int) int {
 	return i
 }
 
-// String checks the string whose opening quote stands at b[i]. It returns the
-// offset after the closing quote and whether the string holds an escape. A
-// non-empty msg says what is wrong at offset end.
+// String checks the string whose opening quote is at b[i]. It returns the offset
+// after the closing quote and whether the string has an escape. A non-empty msg
+// describes the mistake at offset end.
 func String(b []byte, i int) (end int, escaped bool, msg string) {
 	return StringRest(b, i+1)
 }

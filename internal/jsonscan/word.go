@@ -21,9 +21,9 @@ func Load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
 // First returns the index of the first byte marked in m, which is not 0.
 func First(m uint64) int { return bits.TrailingZeros64(m) >> 3 }
 
-// Special marks the bytes of w that end a run of plain text in a string: a
-// quote, a backslash, a control character or one that is not ASCII. Only the
-// first mark counts.
+// Special marks the bytes of w that end a run of plain text in a string: a quote,
+// a backslash, a control character or a non-ASCII byte. Only the first mark
+// counts.
 func Special(w uint64) uint64 {
 	return ((w - 0x20*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | w) & tops
 }

@@ -1,5 +1,5 @@
-// Package latectx makes contexts that end some time after others have: for what
-// is still to be written while a program stops.
+// Package latectx makes contexts that end some time after others: for the last
+// writes of a stopping program.
 package latectx
 
 import (

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
-// mostLetter is what every queue takes of one message, those that were made when
-// 256 KiB was the limit included; its attributes count, and there are none.
+// mostLetter is the largest message of every queue, even of one made when 256 KiB
+// was the limit. Attributes would count, but there are none.
 const mostLetter = 256 << 10
 
 // Open returns dead letters in the queue of that name or URL, signed with keys. It

@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	visibility   = 2 * time.Minute // that what was received is hidden, renewed until the end
+	visibility   = 2 * time.Minute // visibility timeout of received messages, renewed until the end
 	mostReceived = 10_000          // messages at a time: so many are held in memory
 	mostMessage  = 1 << 20         // bytes of one
 )
 
-// Letters are the dead letters in an SQS queue, as a store of them: all that
-// the queue holds is received, and hidden from others until the end. Deleting a
-// letter deletes its messages; what is left is given back.
+// Letters is a store of the dead letters in an SQS queue. It receives all messages
+// of the queue, and hides them from others until the end. Deleting a letter
+// deletes its messages; the rest is returned.
 type Letters struct {
 	api   *sqs.Client
 	url   *string
@@ -42,13 +42,13 @@ type Letters struct {
 
 	mu      sync.Mutex
 	letters map[string][]byte
-	handles map[string][]string // receipt handles of a letter's messages; of "" those that are no letters
+	handles map[string][]string // receipt handles of a letter's messages; under "" those of other messages
 }
 
 var _ state.Letters = (*Letters)(nil)
 
-// Receive receives what the queue of that name or URL holds. Close gives back what is
-// left of it. What the user should know is written to stderr.
+// Receive receives the messages of the queue of that name or URL. Close returns
+// the rest. Warnings for the user go to stderr.
 func Receive(ctx context.Context, cfg aws.Config, queue, app string, keys deadletter.Keys, stderr io.Writer) (*Letters, error) {
 	q := &Letters{api: sqs.NewFromConfig(cfg), url: &queue, app: app, keys: keys, letters: make(map[string][]byte), handles: make(map[string][]string)}
 	if !strings.Contains(queue, "://") {
@@ -129,10 +129,10 @@ func (q *Letters) inOtherHands(ctx context.Context, n int) string {
 
 func (q *Letters) fifo() bool { return strings.HasSuffix(*q.url, ".fifo") }
 
-// add takes a message. The same letter may be in several: a function that was
-// called again has parked it again. One that the keys do not verify is known by what
-// is in it: it cannot take the place of another, and somebody who has looked at it
-// can name it.
+// add adds a message. Several messages may have the same letter, because a
+// repeated function call parks it again. A letter that the keys cannot verify is
+// identified by its content: it cannot replace another, and an operator who has
+// read it can name it.
 func (q *Letters) add(m types.Message) {
 	body := []byte(aws.ToString(m.Body))
 	e, err := deadletter.Parse(body)
@@ -145,7 +145,7 @@ func (q *Letters) add(m types.Message) {
 	id := e.ID
 	var newer *deadletter.VersionError
 	switch {
-	case errors.As(err, &newer): // its id can be told, and that is all
+	case errors.As(err, &newer): // only its id is known
 		id = newer.ID
 	case err != nil:
 		id = ""
@@ -167,7 +167,7 @@ func (q *Letters) add(m types.Message) {
 	q.letters[id] = body
 }
 
-// hide keeps what was received hidden until ctx ends.
+// hide keeps received messages hidden until ctx ends.
 func (q *Letters) hide(ctx context.Context) {
 	tick := time.NewTicker(visibility / 3)
 	defer tick.Stop()
@@ -198,22 +198,22 @@ func (q *Letters) setVisibility(ctx context.Context, seconds int32) error {
 	return errors.Join(errs...)
 }
 
-// Close gives back what is left.
+// Close returns the rest.
 func (q *Letters) Close() error {
 	q.stop()
 	q.hider.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := q.setVisibility(ctx, 0); err != nil {
-		return fmt.Errorf("what is left in the queue stays hidden for up to %v: %w", visibility, err)
+		return fmt.Errorf("the messages left in the queue stay hidden for up to %v: %w", visibility, err)
 	}
 	return nil
 }
 
 func (q *Letters) ours(app string) bool { return app == q.app }
 
-// PutLetter sends the letter again, as one that failed again, and then deletes
-// what it was before.
+// PutLetter sends a letter that failed again, and then deletes its earlier
+// messages.
 func (q *Letters) PutLetter(ctx context.Context, _, id string, data []byte) error {
 	if len(data) > mostMessage {
 		signed := q.keys.Verify(data) == nil
@@ -241,7 +241,7 @@ func (q *Letters) PutLetter(ctx context.Context, _, id string, data []byte) erro
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.letters[id] = data // it is there still, although not in hand: later changes of its item wait for it
+	q.letters[id] = data // it still exists, although not in hand: later changes of its item wait for it
 	return nil
 }
 

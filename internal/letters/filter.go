@@ -40,10 +40,10 @@ func Query(f deadletter.Filter) url.Values {
 	return q
 }
 
-// ParseFilter reads the parameters kind, route, table, key (name=value, more than
-// once), since, until (RFC 3339, or how long ago, such as 30m) and error; it
-// leaves others alone. One that is there and empty is a mistake: it would choose
-// all. The error names all that is wrong.
+// ParseFilter parses the parameters kind, route, table, key (name=value,
+// repeatable), since, until (RFC 3339, or an age such as 30m) and error; it
+// ignores others. An empty parameter is an error, because it would select all. The
+// error names every mistake.
 func ParseFilter(q url.Values, now time.Time) (deadletter.Filter, error) {
 	f := deadletter.Filter{Kind: q.Get("kind"), Route: q.Get("route"), Table: q.Get("table"), Error: q.Get("error")}
 	var errs []error

@@ -30,13 +30,13 @@ type Outline struct {
 	Last      Fault           `json:"lastError"`
 	Created   time.Time       `json:"created,omitzero"` // when the change was made, about
 	ParkedAt  time.Time       `json:"parkedAt"`
-	Gap       string          `json:"gap,omitempty"` // what was lost
+	Gap       string          `json:"gap,omitempty"` // the lost range
 
 	// Unverified says why its signature does not prove who sent it; see [deadletter.Entry].
 	Unverified string `json:"unverified,omitempty"`
 
 	Record json.RawMessage `json:"record,omitempty"`
-	Base64 []byte          `json:"recordBase64,omitempty"` // one that is no JSON
+	Base64 []byte          `json:"recordBase64,omitempty"` // a record that is not JSON
 }
 
 // Fault is a [deadletter.Fault].
@@ -46,8 +46,8 @@ type Fault struct {
 	Details []map[string]string `json:"details,omitempty"`
 }
 
-// outline leaves out of the details what a service gives as its reason, unless
-// payloads are wanted: OpenSearch quotes the value that it refuses.
+// faultOf omits a service's reason from the details, unless payloads are wanted:
+// OpenSearch quotes the value that it refuses.
 func faultOf(f deadletter.Fault, payload bool) Fault {
 	o := Fault(f)
 	if payload {

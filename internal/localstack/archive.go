@@ -50,7 +50,7 @@ func archive(ctx context.Context, o Options, srv server, java, home, file string
 	}
 	fmt.Fprintf(o.Log, "preparing %s for faster starts (once)\n", srv.name)
 	begin := time.Now()
-	run := home + ".archive" // one that was cut off may have left it
+	run := home + ".archive" // an interrupted run may have left it
 	if err := errors.Join(os.RemoveAll(run), os.Mkdir(run, 0o755)); err != nil {
 		return fmt.Errorf("cache folder: %w", err)
 	}

@@ -31,8 +31,8 @@ func fetch(ctx context.Context, o Options, srv server, resolve func(ctx context.
 		return home, nil
 	}
 
-	// Under the lock nobody else is fetching, so that what is found here was
-	// left by a fetch that was cut off.
+	// Under the lock no other process fetches, so an existing folder is from an
+	// interrupted fetch.
 	tmp := home + ".part"
 	if err := os.RemoveAll(tmp); err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)

@@ -71,8 +71,8 @@ func launchOn(ctx context.Context, st start, port int, run string, timeout time.
 	return p, nil
 }
 
-// freePort asks the system for a port that nobody listens on. Somebody may
-// take it before the server does: launch tries another then.
+// freePort asks the system for a free port. Another process may take it before the
+// server does: launch then tries another.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -99,7 +99,7 @@ func (p *process) begin() error {
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			p.cmd.Wait() //nolint:errcheck // how it ended is told by its log
+			p.cmd.Wait() //nolint:errcheck // its log shows how it ended
 			close(p.done)
 		}
 	}()

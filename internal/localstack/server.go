@@ -22,8 +22,8 @@ type server struct {
 
 	archive bool // its classes are kept in a file, for faster starts
 
-	// args returns java's arguments. The working directory is the one that
-	// holds lib/; run is this run's folder.
+	// args returns java's arguments. The working directory contains lib/; run
+	// is this run's folder.
 	args func(run string, port int) ([]string, error)
 
 	// ready judges the answer to GET / on the server's port.

@@ -28,7 +28,7 @@ type Options struct {
 	NoSQS       bool          // no ElasticMQ
 	OpenSearch  bool          // OpenSearch 2, too
 	Benchmark   bool          // servers with Java's second compiler: slower for ten seconds, then a third faster
-	OpenSearch3 bool          // OpenSearch 3, too, if there is a Java for it; Log is told when there is none
+	OpenSearch3 bool          // OpenSearch 3, too, if a Java for it exists; else Log reports it
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -54,15 +54,15 @@ type Stack struct {
 	SQS         string // endpoint of queues; empty without ElasticMQ
 	OpenSearch  string // URL of OpenSearch 2; empty without it
 	OpenSearch3 string // URL of OpenSearch 3; empty without it
-	LogDir      string // where the servers' output is; empty when none was started
+	LogDir      string // of the servers' output; empty if none was started
 
 	processes []*process
 	unlock    func() // of LogDir; nil without one
 }
 
-// Start fetches what is missing, starts the servers that the environment does
-// not name, all at once, and returns when they answer. When it fails, or ctx
-// ends first, nothing is left running.
+// Start fetches missing servers, starts those without an endpoint in the
+// environment concurrently, and returns when they respond. If it fails, or ctx
+// ends first, it leaves nothing running.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -128,8 +128,8 @@ func prepare(ctx context.Context, o Options, srv server) (start, error) {
 	return st, err
 }
 
-// startAll adds those that started to the stack's processes, also when another
-// did not. The first failure ends the others.
+// startAll adds the started servers to the stack's processes, even if another
+// failed. The first failure ends the others.
 func (s *Stack) startAll(ctx context.Context, o Options, starts []start) error {
 	if len(starts) == 0 {
 		return nil

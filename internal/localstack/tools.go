@@ -30,7 +30,7 @@ func (j java) String() string {
 // to do about it.
 type MissingToolError struct {
 	Tool  string // "Java 17 or newer", maven
-	Found string // what was found instead; empty when nothing was
+	Found string // what was found instead; empty if nothing
 }
 
 func (e *MissingToolError) Error() string {
@@ -83,8 +83,8 @@ func findJava(ctx context.Context, need java) (string, error) {
 	return path, nil
 }
 
-// javaMajor asks a java for its version. It returns 0 and what was answered
-// when it has none: macOS has a java that only says where to get one.
+// javaMajor asks a java for its version. It returns 0 and the output if there is
+// none: macOS has a java that only prints where to get one.
 func javaMajor(ctx context.Context, path string) (major int, answer []byte) {
 	out, err := exec.CommandContext(ctx, path, "-version").CombinedOutput()
 	if m := javaVersion.FindSubmatch(out); err == nil && m != nil {

@@ -9,10 +9,10 @@ import (
 // with much to do, servers stand still for minutes.
 const Patience = 10 * time.Minute
 
-// Await waits until missing, which says what is not yet as it should be, has
-// nothing to say. As long as what it says changes it waits on, however long that
-// takes, up to go test's own -timeout; have it count what was handled, where a
-// backlog goes first. It fails the test after Patience without a change.
+// Await waits until missing, which describes what is not ready yet, returns "". It
+// fails the test after Patience without a change of the description. While the
+// description changes, it waits on, up to go test's own -timeout. With a backlog,
+// let missing count the handled records.
 func Await(t testing.TB, what string, missing func() string) {
 	t.Helper()
 	if last, ok := await(missing); !ok {

@@ -4,6 +4,6 @@ package localtest
 
 import "testing"
 
-// Elsewhere reports that the test is to go on here: there is no race detector
-// that would make it cost several times as much.
+// Elsewhere reports false: there is no race detector that would slow the test
+// down.
 func Elsewhere(*testing.T) bool { return false }

@@ -15,14 +15,14 @@ import (
 )
 
 // Elsewhere runs the whole test or subtest in a process of its own without the
-// race detector, which would make it cost several times as much, and reports that
-// it has. Without the race detector it reports false, and the test goes on:
+// race detector, which would make it several times as slow, and then reports true.
+// Without the race detector it reports false, and the test continues:
 //
 //	if localtest.Elsewhere(t) {
 //		return
 //	}
 //
-// What is shared between goroutines needs another test, with the race detector.
+// Data shared between goroutines needs another test, with the race detector.
 func Elsewhere(t *testing.T) bool {
 	t.Helper()
 	bin, err := withoutRace()

@@ -13,10 +13,10 @@ import (
 // ShardUnits is the capacity, of writes and of reads, that OneShard gives.
 const ShardUnits = 50
 
-// OneShard has the table that in creates begin with one partition, and so its
-// stream with one shard. On AWS a table on demand begins with several: it takes
-// 4,000 writes a second at once, of which a partition takes 1,000. It is for tables
-// of few writes.
+// OneShard makes the table of in start with one partition, and so its stream with
+// one shard. On AWS an on-demand table starts with several: it takes 4,000 writes
+// per second at once, and a partition takes 1,000. Use it for tables with few
+// writes.
 func OneShard(in *dynamodb.CreateTableInput) *dynamodb.CreateTableInput {
 	if os.Getenv(EnvAWS) != "" {
 		in.BillingMode = types.BillingModeProvisioned

@@ -1,4 +1,4 @@
-// Package losstest holds that no change of a table is lost on its way into a
+// Package losstest tests that no change of a table is lost on its way into a
 // search index, and none is undone, while the index' server is killed, refuses
-// requests and answers too late. It has only tests.
+// requests and responds too late. It has only tests.
 package losstest

@@ -20,7 +20,7 @@ type Member struct {
 	Scope *Scope
 	Host  Host // comparable, or nil
 
-	// watcher is told that the handler waits in a sink.
+	// watcher learns when the handler waits in a sink.
 	watcher atomic.Pointer[Watcher]
 
 	// depth is the handler's goroutines that wait in a sink. It is −1 for the
@@ -28,15 +28,15 @@ type Member struct {
 	depth atomic.Int32
 }
 
-// Watcher is told when a handler begins to wait in a sink, and when it was woken.
+// Watcher learns when a handler begins to wait in a sink, and when it wakes.
 type Watcher interface {
 	Parked() // called without locks
 	Unparked()
 }
 
-// Watch has w told about the call that begins; nil ends that. A goroutine that
-// an earlier call has left behind may tell the Watcher of a later one, and
-// twice the same.
+// Watch sets the Watcher of the call that begins; nil ends it. A goroutine left
+// behind by an earlier call may call the Watcher of a later one, and twice with
+// the same event.
 func (m *Member) Watch(w *Watcher) { m.watcher.Store(w) }
 
 type key struct{}
@@ -54,9 +54,8 @@ func (m *Member) Park() {
 		return
 	}
 	if m.depth.Add(1) != 1 {
-		// The handler is counted as waiting already, so that no count changes;
-		// but the batch that this goroutine has joined may be one that the
-		// others have not.
+		// The handler already counts as waiting, so no count changes. But other
+		// members may not have joined the batch of this goroutine.
 		if m.Scope.Idle() {
 			m.Scope.markDue()
 		}
@@ -71,11 +70,11 @@ func (m *Member) Park() {
 	m.Scope.Leave(1)
 }
 
-// Unpark says, for each of ms, that one of its goroutines is about to be
-// released. All callers of a commit are unparked before any is released: else
-// the first that parks again would find the others still counted as waiting,
-// and its next batch would go without them. Nil entries are passed over. It
-// must be called without locks.
+// Unpark notes, for each of ms, that one of its goroutines is about to be
+// released. All callers of a commit are unparked before any is released. Otherwise
+// the first that parks again would find the others still counted as waiting, and
+// its next batch would go without them. It skips nil entries. Call it without
+// locks.
 func Unpark(ms []*Member) {
 	var last *Member // of a run of members of one flow
 	n := 0

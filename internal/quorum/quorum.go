@@ -1,14 +1,13 @@
-// Package quorum tells group commits that nobody is left who could join them.
+// Package quorum tells group commits when no other caller could join them.
 //
-// A flow has a Scope; its count is the handlers that run and are not waiting
-// in a sink, plus the Submits in progress. When the count falls to zero or
-// below, every batch that a member of the scope has joined becomes due. It is
-// an optimisation: a batch that is never told becomes due by its linger.
+// A flow has a Scope. Its count is the handlers that run and do not wait in a
+// sink, plus the Submits in progress. When the count falls to zero or below, every
+// batch that a member of the scope has joined becomes due. It is an optimisation:
+// a batch without that signal becomes due by its linger.
 //
-// The count may be lower than the truth, never higher: a goroutine that a
-// handler left behind in a sink is taken off, although its handler is no
-// longer counted. So the test is "zero or below", and what a wrong count costs
-// is a batch that is smaller than it could be.
+// The count may be lower than the truth, never higher: a goroutine that a handler
+// left behind in a sink is subtracted, although its handler no longer counts. So
+// the test is "zero or below", and a wrong count only makes a batch smaller.
 package quorum
 
 import (
@@ -30,21 +29,20 @@ type Scope struct {
 // Enter counts n more in, without looking at idleness.
 func (s *Scope) Enter(n int) { s.active.Add(int64(n)) }
 
-// Leave counts n out and, when nobody is left, makes the open batches due. It
-// must not be called with a lock held that MarkDue or a flow needs.
+// Leave counts n out. If no member is left, it makes the open batches due. Do not
+// call it with a lock that MarkDue or a flow needs.
 func (s *Scope) Leave(n int) {
 	if s.active.Add(-int64(n)) <= 0 {
 		s.markDue()
 	}
 }
 
-// Idle reports whether nobody is left who could join.
+// Idle reports whether no member is left to join.
 func (s *Scope) Idle() bool { return s.active.Load() <= 0 }
 
-// Watch has b told once when the scope becomes idle, unless Unwatch comes
-// first. It reports whether b was not watched already. b must be watched
-// before the member that joined it parks: the member's own Park may be what
-// makes the scope idle.
+// Watch makes the scope call b once when it becomes idle, unless Unwatch comes
+// first. It reports whether b was not watched before. Watch b before the member
+// that joined it parks, because that Park may make the scope idle.
 func (s *Scope) Watch(b Due) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +53,7 @@ func (s *Scope) Watch(b Due) bool {
 	return true
 }
 
-// Unwatch ends what Watch began; it does nothing for a batch that was told.
+// Unwatch ends Watch; it does nothing for a batch that was already called.
 func (s *Scope) Unwatch(b Due) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

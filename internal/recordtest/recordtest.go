@@ -33,8 +33,8 @@ type Spec struct {
 
 var last atomic.Int64
 
-// Sequence returns the nth sequence number of a stream, and none for 0. Like those
-// of AWS it is long, and its width grows: from 27 digits to 28 with the tenth.
+// Sequence returns the nth sequence number of a stream; empty for 0. Like those of
+// AWS it is long, and its width grows: from 27 digits to 28 with the tenth.
 func Sequence(n int) sluice.Sequence {
 	if n == 0 {
 		return ""
@@ -61,9 +61,8 @@ func Nth[S ~string](seq S) int {
 	return n
 }
 
-// New returns the record that s describes, decoded from JSON as a source would
-// do it; it shares no memory with any other. It panics on a Spec that is no
-// valid record.
+// New returns the record that s describes, decoded from JSON like a source's; it
+// shares no memory with others. It panics if s is not a valid record.
 func New(s Spec) sluice.Record {
 	page, err := sluice.DecodeGetRecords(fmt.Appendf(nil, `{"Records":[%s]}`, JSON(s)), sluice.Source{ShardID: s.Shard})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
-// Backfilled counts what a backfill has done.
+// Backfilled counts the work of a backfill.
 type Backfilled struct {
 	Items     int64
 	Documents int64 // that were written, or are there in a newer version
@@ -29,11 +29,11 @@ func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("reindex: %d items or documents do not get into index %s: mend them, or the mapping, and start again, or skip them", e.Failed, e.Index)
 }
 
-// filler writes what a scan gives into one index.
+// filler writes the items of a scan to one index.
 type filler struct {
 	Reindex
 	index string
-	asked time.Time // when it was last certain that the index is to be filled
+	asked time.Time // last time that the index certainly was to be filled
 
 	mu   sync.Mutex
 	done Backfilled
@@ -95,9 +95,8 @@ func (r Reindex) backfill(ctx context.Context, index string) (Backfilled, error)
 	return f.done, nil
 }
 
-// wanted returns an error when the index is no longer to be filled. It asks as
-// often as every writer does: whoever abandons a reindex waits for that before the
-// index is deleted.
+// wanted returns an error if the index is no longer to be filled. It checks as
+// often as every writer. Abandon waits for that before it deletes the index.
 func (f *filler) wanted(ctx context.Context) error {
 	if time.Since(f.asked) < f.TTL {
 		return nil

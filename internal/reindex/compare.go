@@ -13,12 +13,12 @@ import (
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
-// Comparison is what was found of the two indices. Both are written to meanwhile:
-// what differs was looked at several times.
+// Comparison is the comparison of the two indices. Both are written meanwhile, so
+// differences were checked several times.
 type Comparison struct {
 	Current, Other string
 	Counts         [2]int64 // of Current and Other, as seen last
-	CountsEqual    bool     // at one of the looks, as far as it can be told under writes
+	CountsEqual    bool     // at one of the looks, as far as possible under writes
 	Sampled        int      // documents that were compared
 	Differences    []Difference
 }
@@ -27,7 +27,7 @@ type Comparison struct {
 type Difference struct {
 	ID, Routing    string
 	Current, Other int64  // versions; 0 when it is not there
-	Bodies         bool   // it is there in equal versions, with different bodies
+	Bodies         bool   // both have it in equal versions, with different bodies
 	Path           string // where they part
 }
 
@@ -107,9 +107,9 @@ func (r Reindex) compare(ctx context.Context, st Status) (Comparison, error) {
 }
 
 // counts counts the other index, and the current one from a while before until
-// right after. What is written meanwhile reaches one before the other, so that
-// the two are hardly ever equal; but as long as each holds what the other does, a
-// moment earlier or later, the one number lies between those of the other.
+// right after. Writes reach one before the other, so the two are rarely equal. But
+// while each holds what the other does, a moment earlier or later, the one number
+// is between those of the other.
 func (r Reindex) counts(ctx context.Context, c *Comparison, while time.Duration) error {
 	if c.CountsEqual {
 		return backoff.Sleep(ctx, while)
@@ -209,7 +209,7 @@ func (r Reindex) look(ctx context.Context, st Status, pend []pending) (open []pe
 	return open, differ, nil
 }
 
-// shown is a document as searches show it: a tombstone is none.
+// shown is a document as searches show it: no tombstone.
 func (r Reindex) shown(d document.Doc) (document.Doc, error) {
 	if r.MarkField == "" {
 		return d, nil
@@ -219,12 +219,12 @@ func (r Reindex) shown(d document.Doc) (document.Doc, error) {
 	return d, err
 }
 
-// same compares a document of both indices, of which the current one is the new
-// one once they are swapped. The new index has an item in the version that the
-// table was read in, or a later one; the old one in that of the last change that
-// was written, which is lower after changes that left the document as it was.
-// One that changes all the time is the same when each has come to where the other
-// was at the last look.
+// same compares a document of both indices; the current one is the new index once
+// they are swapped. The new index has an item in the version of the table's read,
+// or a later one. The old index has the version of the last written change, which
+// is lower after changes that did not change the document. A document that changes
+// all the time is the same when each index has reached the other's version of the
+// last look.
 func (r Reindex) same(p pending, current, other document.Doc, swapped bool) (Difference, bool) {
 	d := Difference{ID: p.id, Routing: p.routing, Current: current.Version, Other: other.Version}
 	if !current.Found || !other.Found {

@@ -111,7 +111,7 @@ func TestDeletesNoIndexInUse(t *testing.T) {
 				w.aliases["products"] = "products-000001"
 			}
 		}
-		if err := r.Finish(t.Context(), true); err == nil || !strings.Contains(err.Error(), "leads to products-000001 again") {
+		if err := r.Finish(t.Context(), true); err == nil || !strings.Contains(err.Error(), "products-000001 is not deleted: the alias products leads to it again") {
 			t.Error(err)
 		}
 		if _, ok := w.meta["products-000001"]; !ok {

@@ -49,14 +49,13 @@ type Reindex struct {
 	// Get reads documents as they are now, in the order of refs.
 	Get func(ctx context.Context, refs []document.Ref) ([]document.Doc, error)
 
-	// Body is what the new index is made of: {"settings": …, "mappings": …}.
+	// Body is the definition of the new index: {"settings": …, "mappings": …}.
 	Body []byte
 	// Scan returns the table's items as SNAPSHOT records, read after it was called.
 	// A record is read until the next one is asked for.
 	Scan func(ctx context.Context) iter.Seq2[*sluice.Record, error]
-	// Project returns what is to be written for a SNAPSHOT record, by the options
-	// that are to hold in the new index. Ops for other indices than Alias are left
-	// out.
+	// Project returns the writes for a SNAPSHOT record, by the options of the
+	// new index. Ops for other indices than Alias are ignored.
 	Project func(rec *sluice.Record) ([]document.Op, error)
 	// Write writes to an index that is named itself: not by a [Writer].
 	Write func(ctx context.Context, op document.Op) error
@@ -64,9 +63,9 @@ type Reindex struct {
 	Concurrency int // writes of the backfill in progress (default 256)
 	Attempts    int // of each, when it fails in a way that may pass (default 8)
 
-	// TTL is that of the writers (default 10 s), and Longest the longest time that
-	// one of their writes takes (default 1 min): both are waited for before an
-	// index is deleted, and TTL before the table is read.
+	// TTL is the writers' TTL (default 10 s), and Longest the longest time of
+	// one of their writes (default 1 min). A deletion of an index waits for
+	// both, and the read of the table for TTL.
 	TTL, Longest time.Duration
 
 	// MarkField is where documents that are versioned by sequence have their marks;
@@ -87,7 +86,7 @@ type Reindex struct {
 	Failed func(key sluice.Item, err error)
 	// Progress is called for every 1000 items of the backfill (default: nothing).
 	Progress func(Backfilled)
-	// Step is called with what is done next (default: nothing).
+	// Step is called with the next step (default: nothing).
 	Step func(what string)
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/sluicehq/sluice/internal/docrules"
 )
 
-// Start makes the new index, has all writers write to both, fills the new one
-// from the table, and compares the two: Swap may come then. When it was ended on
-// the way, another call goes on: a backfill that was not whole from its start.
+// Start creates the new index, makes all writers write to both, fills the new one
+// from the table, and compares the two. Swap may follow. If it was stopped on the
+// way, another call continues; an unfinished backfill starts over.
 func (r Reindex) Start(ctx context.Context) (Comparison, error) {
 	r = r.withDefaults()
 	if err := r.validate(true); err != nil {

@@ -12,7 +12,7 @@ import (
 type Stage uint8
 
 const (
-	Idle      Stage = iota // there is none, or it is finished
+	Idle      Stage = iota // none, or finished
 	Preparing              // deletions go to both indices
 	Filling                // all writes do
 	Filled                 // and the new index has all documents: Swap may come
@@ -36,7 +36,7 @@ func (s Stage) String() string {
 	return fmt.Sprintf("Stage(%d)", s)
 }
 
-// Status is what the cluster says about an alias.
+// Status is the cluster's state of an alias.
 type Status struct {
 	Alias   string
 	Stage   Stage
@@ -44,14 +44,14 @@ type Status struct {
 	Other   string // the second index: of Swapped the old one, else the new one; empty when Idle
 
 	meta  mark   // of the new index
-	alias string // the one that leads to Other
+	alias string // leads to Other
 }
 
-// mark is what a new index says about itself, in _meta.sluice of its mapping.
+// mark is the mark of a new index, in _meta.sluice of its mapping.
 type mark struct {
 	Alias  string `json:"alias"`
 	From   string `json:"from"` // the index that it is to succeed
-	Body   string `json:"body"` // a hash of what it was made of
+	Body   string `json:"body"` // a hash of its definition
 	Filled bool   `json:"filled,omitempty"`
 
 	MarkField string `json:"markField,omitempty"` // of the Reindex that started it
@@ -59,7 +59,7 @@ type mark struct {
 
 const markName = "sluice"
 
-// Status returns what the cluster says about the alias.
+// Status reads the cluster's state of the alias.
 func (r Reindex) Status(ctx context.Context) (Status, error) {
 	if err := r.validate(false); err != nil {
 		return Status{}, err
@@ -121,8 +121,7 @@ func (r Reindex) stage(ctx context.Context, st *Status) error {
 	return fmt.Errorf("reindex: the alias %s leads to %s, and neither it nor %s says in its mapping's _meta that it succeeds the other: no reindex made them; remove the alias", st.alias, st.Other, st.Current)
 }
 
-// mark reads what an index says about itself; all is empty of one that says
-// nothing.
+// mark reads the mark of an index; empty if it has none.
 func (r Reindex) mark(ctx context.Context, index string) (m mark, found bool, err error) {
 	meta, found, err := r.Cluster.Meta(ctx, index)
 	if err != nil {

@@ -57,9 +57,9 @@ func (r Reindex) exchange(ctx context.Context, st Status) error {
 		map[string]string{r.Alias: st.Other, also: st.Current}))
 }
 
-// Finish ends the writes to the old index, which cannot be rolled back to any
-// more, and deletes it if asked to, once no writer knows of it. Another call does
-// what is left of that.
+// Finish ends the writes to the old index, after which no rollback is possible. It
+// deletes the index if asked to, once no writer knows of it. Another call
+// completes the remaining steps.
 func (r Reindex) Finish(ctx context.Context, deleteOld bool) error {
 	r = r.withDefaults()
 	st, err := r.Status(ctx)
@@ -85,7 +85,7 @@ func (r Reindex) Finish(ctx context.Context, deleteOld bool) error {
 }
 
 // Abandon ends the writes to the new index and deletes it if asked to, once no
-// writer knows of it. Another call does what is left of that.
+// writer knows of it. Another call completes the remaining steps.
 func (r Reindex) Abandon(ctx context.Context, deleteNew bool) error {
 	r = r.withDefaults()
 	st, err := r.Status(ctx)
@@ -155,7 +155,7 @@ func (r Reindex) delete(ctx context.Context, indices ...string) error {
 			return wrap(err)
 		}
 		if slices.Contains(behind[r.Alias], index) {
-			return fmt.Errorf("reindex: the alias %s leads to %s again, which is not deleted: somebody has moved it meanwhile", r.Alias, index)
+			return fmt.Errorf("reindex: %[2]s is not deleted: the alias %[1]s leads to it again", r.Alias, index)
 		}
 		r.Step("delete index " + index)
 		if err := r.Cluster.Delete(ctx, index); err != nil {

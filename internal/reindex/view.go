@@ -9,13 +9,13 @@ import (
 	"github.com/sluicehq/sluice/internal/docrules"
 )
 
-// maxViews bounds what a writer remembers of names that it writes to.
+// maxViews limits the names that a writer caches.
 const maxViews = 1000
 
 // view is where the writes for one name go.
 type view struct {
 	asked   time.Time // before the cluster was asked
-	primary []string  // the indices behind the name; none when it is no alias
+	primary []string  // the indices behind the name; empty if it is not an alias
 	also    []string
 	deletes []string // deletions alone
 }
@@ -86,8 +86,8 @@ func (v *views) ask(ctx context.Context, name string, ended chan struct{}) (is *
 	return &view{asked: asked, primary: found[name], also: found[also], deletes: found[deletes]}, nil
 }
 
-// keep remembers a view. Names may be made of data: what is old goes when there
-// are too many.
+// keep caches a view. Names may be made of data, so old entries are dropped when
+// there are too many.
 func (v *views) keep(name string, is *view) {
 	if len(v.known) >= maxViews {
 		for other, view := range v.known {

@@ -11,12 +11,12 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// DefaultTTL is how long writers go by what they know of aliases.
+// DefaultTTL is how long writers cache aliases.
 const DefaultTTL = 10 * time.Second
 
-// Writer writes to the index behind an alias, and to a second one while a
-// reindex asks for it. All writers of an alias must be such, with the same TTL:
-// one that is not writes to the first index alone, which [Reindex.Compare] finds.
+// Writer writes to the index behind an alias, and to a second one during a
+// reindex. All writers of an alias must be Writers with the same TTL: another
+// writer writes to the first index alone, which [Reindex.Compare] finds.
 type Writer struct {
 	// Write writes to an index.
 	Write func(ctx context.Context, op document.Op) error
@@ -28,9 +28,9 @@ type Writer struct {
 	// again by the first write after that; no goroutine runs.
 	TTL time.Duration
 
-	// Deletes reports whether an op takes a document away (default: Delete does, and
-	// all that are Exact: they may be tombstones). Whoever writes tombstones in the place of deleted documents says so
-	// here.
+	// Deletes reports whether an op removes a document (default: Delete does,
+	// and every Exact op, because it may be a tombstone). Set it if you write
+	// tombstones instead of deletions.
 	Deletes func(op document.Op) bool
 }
 
@@ -77,11 +77,10 @@ func (w Writer) New() (func(ctx context.Context, op document.Op) error, error) {
 	}, nil
 }
 
-// targets returns the indices that a write of name goes to. They are named
-// themselves, and not by the alias: it may lead elsewhere by the time of the
-// write, and then one of the two would be left out. A name that is no alias is an
-// index; and of an alias of several indices the cluster knows which one is
-// written to.
+// targets returns the indices for a write of name. It returns the indices and not
+// the alias: the alias may move before the write, and then one of the two would
+// miss it. A name that is not an alias is an index. For an alias of several
+// indices the cluster knows which one is written.
 func (v *view) targets(name string, deletes bool) []string {
 	targets := []string{name}
 	if len(v.primary) == 1 {

@@ -142,7 +142,7 @@ func (d *decoder) payload(ctx context.Context, data json.RawMessage, depth int) 
 func (d *decoder) event(text []byte) error {
 	var recs []sluice.Record
 	if bytes.Contains(text, []byte(`"aws:sqs"`)) {
-		recs, _ = wire.Messages(text) // else it is told below what it is
+		recs, _ = wire.Messages(text) // else the text is described below
 	}
 	if recs == nil {
 		page, err := sluice.DecodeEvent(text)

@@ -1,16 +1,15 @@
-// Package replay hands records of files to the routes of a Matcher: NDJSON, Lambda
-// events, on-failure records of an event source mapping, dead letters, in any
-// mixture and any number, also from a pipe.
+// Package replay passes records of files to the routes of a Matcher: NDJSON,
+// Lambda events, on-failure records of an event source mapping and dead letters,
+// in any mixture and number, also from a pipe.
 //
-// [Run] reads one input from front to back. What of it is one value is a line, or
-// a JSON value that goes on over lines which begin with neither { nor [ in their
-// first column, as a value printed for people does. A value that cannot be read
-// is told with its line and does not hinder the others: a file that was cut off
-// has one such at its end.
+// [Run] reads one input from front to back. One value is a line, or a JSON value
+// over several lines if the following lines do not begin with { or [ in their
+// first column, as in pretty-printed JSON. An unreadable value is reported with
+// its line and does not stop the others. A truncated file has one at its end.
 //
-// Records of one item run in the order in which they stand; those of dead letters
-// run for their route alone, apart from all others. A record whose handler fails
-// is tried again some times, and is then parked in Options.Flow.DeadLetter, behind
-// which the replay goes on. The position is the offset up to which all is handled
-// or parked; another replay goes on there.
+// Records of one item run in the order of the input. Dead letters run for their
+// route alone, separate from all others. A failing record is retried a few times
+// and then parked in Options.Flow.DeadLetter, and the replay continues. The
+// position is the offset up to which everything is handled or parked; another
+// replay continues there.
 package replay

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Items are those of which a change has failed, by route: later changes are kept
-// behind it. The zero value has none. It is safe for concurrent use.
+// Items is the items with a failed change, by route: later changes are kept behind
+// it. The zero value is empty. It is safe for concurrent use.
 type Items struct {
 	mu     sync.Mutex
 	failed map[itemRoute]bool
@@ -21,7 +21,7 @@ type itemRoute struct {
 }
 
 func (it *Items) add(rec *sluice.Record, route string) {
-	if !rec.Keys.Exists() { // nobody knows which item it is
+	if !rec.Keys.Exists() { // its item is unknown
 		return
 	}
 	it.mu.Lock()
@@ -42,7 +42,7 @@ func (it *Items) have(rec *sluice.Record, route string) bool {
 	return it.failed[itemRoute{rec.Table, route, keys}] || it.failed[itemRoute{rec.Table, "", keys}]
 }
 
-// holding is a DeadLetter that has flows keep later changes behind what it took.
+// holding is a DeadLetter that makes flows keep later changes behind a parked one.
 type holding struct {
 	flow.DeadLetter
 	items *Items

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// limited is a Matcher whose routes give a record up after some attempts: there
-// is nobody behind a file who waits for an outage to end.
+// limited is a Matcher whose routes give a record up after some attempts: a replay
+// does not wait for an outage to end.
 type limited struct {
 	sluice.Matcher
 	routes   []*sluice.Route

@@ -15,34 +15,34 @@ import (
 
 // Options of a replay. DeadLetter and Bad are needed.
 type Options struct {
-	// Offset is where to go on, as [Progress] has told of this input.
+	// Offset is where to continue, from [Progress] of this input.
 	Offset int64
-	// Route is the only one that records go to; empty: all.
+	// Route is the only route for records; empty: all.
 	Route string
 	// Attempts for one record and route (default 5).
 	Attempts int
-	// Items are those of which something failed. Inputs whose records belong together
-	// share them, so that no later change overtakes one that failed before; nil: of
-	// this input alone.
+	// Items is the items with a failed change. Inputs whose records belong
+	// together share it, so that no later change overtakes a failed one; nil:
+	// of this input alone.
 	Items *Items
-	// Flow is how records are run; its DeadLetter keeps those that fail. Each route
-	// of dead letters has a flow of its own.
+	// Flow has the options for running records; its DeadLetter stores failures.
+	// Each route of dead letters has its own flow.
 	Flow flow.Options
 	// Bad keeps what cannot be read; its error ends the replay.
 	Bad func(Bad) error
-	// Letter reads a value that is a dead letter; ok is false for others. nil: none
-	// is expected.
+	// Letter decodes a dead letter; ok is false for other values. nil: none is
+	// expected.
 	Letter func(data []byte) (l Letter, ok bool, err error)
 	// Reread calls f with the records of a range, a page at a time; nil refuses
 	// on-failure records.
 	Reread func(ctx context.Context, rng Range, f func([]sluice.Record) error) error
-	// Tell, when it is not nil, makes a dry run: it is told of each record which
-	// routes would run, or the record's error, and nothing runs. Order and
+	// Tell, if not nil, makes a dry run: it gets the routes that each record
+	// would take, or the record's error, and nothing runs. Order and
 	// concurrency are Flow's.
 	Tell func(rec *sluice.Record, routes []*sluice.Route, err error)
-	// Progress is told every second, and at the end; nil: nobody is.
+	// Progress is called every second, and at the end; may be nil.
 	Progress func(Progress)
-	// Grace is for what runs when ctx ends (default 10 s).
+	// Grace is for running handlers when ctx ends (default 10 s).
 	Grace time.Duration
 }
 
@@ -74,14 +74,14 @@ type replayer struct {
 	matcher *limited
 	running context.Context // of handlers: ends Grace after Run's ctx
 	flows   map[string]*flow.Flow
-	marks   []mark // of what is not settled, in the order of the input
+	marks   []mark // of unsettled values, in the order of the input
 
 	mu sync.Mutex
 	p  Progress
 }
 
-// mark is the end of a batch: when its flow has settled so many, all up to the
-// offset is done.
+// mark is the end of a batch: when its flow has settled that many records,
+// everything up to the offset is done.
 type mark struct {
 	flow    *flow.Flow // nil: nothing to wait for
 	ordinal uint64
@@ -116,7 +116,7 @@ func Run(ctx context.Context, m sluice.Matcher, in io.Reader, o Options) (Progre
 		context.AfterFunc(running, func() { timer.Stop() })
 	})()
 	r := &replayer{o: o, matcher: limit(m, o.Attempts, o.Items), running: running, flows: make(map[string]*flow.Flow), p: Progress{Offset: o.Offset}}
-	r.o.Flow.MaxAge, r.o.Flow.ParkItem = ages, true // later changes of an item do not overtake one that failed
+	r.o.Flow.MaxAge, r.o.Flow.ParkItem = ages, true // later changes of an item do not overtake a failed one
 	r.o.Flow.DeadLetter = holding{r.o.Flow.DeadLetter, o.Items}
 	r.o.Flow.Group = flow.NewGroup(r.matcher)
 	told := r.tell()
@@ -235,7 +235,7 @@ func (r *replayer) run(ctx context.Context, b batch) error {
 	return nil
 }
 
-// flow returns the one that b's records go to.
+// flow returns the flow for b's records.
 func (r *replayer) flow(b batch) *flow.Flow {
 	name := "all"
 	var m sluice.Matcher = r.matcher
@@ -287,7 +287,7 @@ func (t telling) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 	return dst[:n], nil
 }
 
-// Park is told of what cannot be decoded.
+// Park reports a record that cannot be decoded.
 func (t telling) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) error {
 	t.tell(rec, nil, f.Last)
 	return nil

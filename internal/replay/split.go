@@ -14,7 +14,7 @@ type value struct {
 	line int   // at which it begins, from 1
 	end  int64 // offset behind it
 	text []byte
-	err  error // why it is none
+	err  error // why it is invalid
 }
 
 // mostValue bounds a value: a Lambda event has 6 MB at most.
@@ -44,7 +44,7 @@ func (s *splitter) skip(n int64) error {
 		}
 	}
 	if s.off != n {
-		return fmt.Errorf("offset %d is in the middle of line %d: give one that a replay of this input has told", n, s.line)
+		return fmt.Errorf("offset %d is in the middle of line %d: use an offset that a replay of this input has printed", n, s.line)
 	}
 	return nil
 }
@@ -69,13 +69,13 @@ func (s *splitter) read() ([]byte, error) {
 	}
 }
 
-// values returns the next values: usually one. io.EOF says that there are no
-// more; another error is one of reading.
+// values returns the next values, usually one. io.EOF is the end; another error is
+// one of reading.
 func (s *splitter) values() ([]value, error) {
 	for {
 		text, err := s.read()
 		if err != nil && (len(text) == 0 || !errors.Is(err, io.EOF)) {
-			return nil, err // half a line is none
+			return nil, err // a partial line is not a value
 		}
 		s.line++
 		first := s.line

@@ -216,7 +216,7 @@ func TestAgain(t *testing.T) {
 		{streamtest.Fault{Cut: true, Times: 1}, 2, ""},
 		{streamtest.Fault{Hang: true, Times: 1}, 2, ""},
 		{streamtest.Fault{Error: "AccessDeniedException"}, 1, "AccessDenied"},
-		{streamtest.Fault{Error: "ExpiredIteratorException"}, 1, "read it again"},
+		{streamtest.Fault{Error: "ExpiredIteratorException"}, 1, "read them again"},
 	} {
 		t.Run(fmt.Sprintf("%+v", tt.fault), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -327,8 +327,8 @@ func TestItem(t *testing.T) {
 		{"no item", items{none: true}, arn, keys, true, "item of table orders: there is no such item now"},
 		{"no table", items{fail: map[string]string{"DescribeTable": "ResourceNotFoundException"}}, arn, keys, false, "lead to no table of this name (ResourceNotFound"},
 		{"no table any more", items{fail: map[string]string{"GetItem": "ResourceNotFoundException"}}, arn, keys, false, "only if the table was deleted"},
-		{"no key", items{}, arn, sluice.Item{}, false, "its table or its key is not known"},
-		{"no table's ARN", items{}, "orders", keys, false, "its table or its key is not known"},
+		{"no key", items{}, arn, sluice.Item{}, false, "its table or its key is unknown"},
+		{"no table's ARN", items{}, "orders", keys, false, "its table or its key is unknown"},
 		{"may not describe", items{fail: map[string]string{"DescribeTable": "AccessDeniedException"}}, arn, keys, false, "item of table orders: "},
 		{"may not read", items{fail: map[string]string{"GetItem": "AccessDeniedException"}}, arn, keys, false, "AccessDenied"},
 	} {

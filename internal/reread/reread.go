@@ -1,7 +1,7 @@
-// Package reread reads records of DynamoDB streams again, by their position: what
-// an on-failure record of Lambda names, or a dead letter that was too large to be
-// kept whole. A stream holds a record for a day; of what it has forgotten, the
-// item as it is now may be all that is left.
+// Package reread reads records of DynamoDB streams again, by position: for an
+// on-failure record of Lambda, or for a dead letter that was too large to keep
+// whole. A stream keeps a record for a day. Later only the current item may be
+// left.
 package reread
 
 import (
@@ -24,7 +24,8 @@ import (
 )
 
 var (
-	// ErrTrimmed says that the stream has forgotten the records, or is no more.
+	// ErrTrimmed says that the stream no longer has the records, or no longer
+	// exists.
 	ErrTrimmed = errors.New("the stream does not hold it any more")
 	// ErrNoItem says that the table has no such item. That the table is not there is
 	// another error: other credentials may lead to it.
@@ -57,9 +58,9 @@ func New(cfg aws.Config) *Reader {
 	return &Reader{streams: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(cfg), region: cfg.Region, pause: 200 * time.Millisecond}
 }
 
-// Records calls f with the records of a range, in their order, a page at a time.
-// f's error ends it. An error that wraps [ErrTrimmed] says that not all of the
-// range is there: f may have been called with its beginning.
+// Records calls f with the records of a range in order, a page at a time. f's
+// error ends it. An error that wraps [ErrTrimmed] says that part of the range is
+// gone: f may already have the beginning.
 func (r *Reader) Records(ctx context.Context, rng Range, f func([]sluice.Record) error) error {
 	if !rng.First.Valid() || !rng.Last.Valid() || rng.Last.Compare(rng.First) < 0 {
 		return fmt.Errorf("%v: the sequence numbers are none, or in the wrong order", rng)
@@ -203,10 +204,10 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	_, name, _ := strings.Cut(tableARN, ":table/")
 	failed := func(err error) error { return fmt.Errorf("item of table %s: %w", name, err) }
 	if name == "" || keys.Len() == 0 {
-		return nil, failed(errors.New("its table or its key is not known, so that nobody can say whether it is there"))
+		return nil, failed(errors.New("its table or its key is unknown"))
 	}
-	// Of the same name, another table may be in another place: that the item is
-	// not there says nothing, and what is there is another.
+	// A table of the same name may be elsewhere: a missing item there proves
+	// nothing, and a found one is another.
 	if in := arnPart(tableARN, 3); r.tables.Options().BaseEndpoint == nil && in != r.region {
 		return nil, failed(fmt.Errorf("it is in Region %s, and Region %s is set: set the other one, by AWS_REGION or aws.region", in, r.region))
 	}
@@ -226,7 +227,7 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 		})
 	}
 	switch {
-	case errors.Is(err, ErrTrimmed): // the service says so of a table that is no more, and of another account's
+	case errors.Is(err, ErrTrimmed): // the service's answer for a deleted table, and for another account's
 		return nil, failed(fmt.Errorf("it is %s, and the credentials lead to no table of this name (ResourceNotFoundException): use those of its account; only if the table was deleted is the item gone", tableARN))
 	case err != nil:
 		return nil, failed(err)
@@ -279,8 +280,8 @@ func (r *Reader) again(ctx context.Context, call func(context.Context) error) er
 	}
 }
 
-// temporary reports whether a call may succeed when it is made again; whoever
-// gives out credentials may be back by then, too.
+// temporary reports whether a repeated call may succeed, for example because
+// credentials may be available again.
 func temporary(err error) bool {
 	m := awserror.Of(err)
 	return m.Passes() || m == awserror.NoCredentials
@@ -291,7 +292,7 @@ func explain(err error) error {
 	case "TrimmedDataAccessException", "ResourceNotFoundException":
 		return fmt.Errorf("%w: %w", ErrTrimmed, err)
 	case "ExpiredIteratorException":
-		return fmt.Errorf("%w: what is done with the records took longer than 15 minutes: read it again", err)
+		return fmt.Errorf("%w: the records took longer than 15 minutes to handle: read them again", err)
 	}
 	return err
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Max is the longest wait that Parse returns, whatever the header says.
+// Max is the longest wait that Parse returns.
 const Max = time.Hour
 
-// Parse reads seconds or a date (RFC 9110, section 10.2.3); 0 is no header, one
-// that is neither, or a time that has passed.
+// Parse parses seconds or a date (RFC 9110, section 10.2.3). It returns 0 for an
+// empty or invalid header, or a past time.
 func Parse(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
 		return time.Duration(min(max(seconds, 0), int64(Max/time.Second))) * time.Second

@@ -1,11 +1,12 @@
 // Package retrying lets a sink tell the caller of a handler that a call failed and
-// that the sink itself tries it again. Without it nobody learns of a failure before
-// the sink gives up, which can take a minute.
+// that the sink itself retries it. Otherwise nobody learns of a failure before the
+// sink gives up, which can take a minute.
 package retrying
 
 import "context"
 
-// Listener is told of failures. It is safe for concurrent use, is fast and does not block.
+// Listener learns of failures. It is safe for concurrent use, is fast and does not
+// block.
 type Listener interface {
 	// Retrying is called before each further try with the error of the last one.
 	Retrying(err error)
@@ -20,7 +21,7 @@ type Context struct {
 	Listener Listener
 }
 
-// Value returns the listener to From, and else what the context inside has.
+// Value returns the listener to From, and the inner context's value otherwise.
 func (c *Context) Value(k any) any {
 	if k == (key{}) {
 		return c.Listener

@@ -12,9 +12,9 @@ import (
 // liveFor is how long a stream holds a record.
 const liveFor = 24 * time.Hour
 
-// Late reports whether rec does not come live: it is redriven, replayed or
-// backfilled, or somebody has held it for longer than its stream, in an outage or
-// while the process was suspended.
+// Late reports whether rec is not live: it is redriven, replayed or backfilled, or
+// it was held for longer than its stream keeps records, in an outage or while the
+// process was suspended.
 func Late(rec *sluice.Record) bool {
 	return rec.Origin != sluice.Live || !rec.Created.IsZero() && time.Since(rec.Created) > liveFor
 }
@@ -27,7 +27,7 @@ type key struct{}
 // With returns a context that carries t to the handler.
 func With(ctx context.Context, t Takes) context.Context { return context.WithValue(ctx, key{}, t) }
 
-// From returns what the router says, or nil for a handler without a router.
+// From returns the router's Takes, or nil for a handler without a router.
 func From(ctx context.Context) Takes {
 	t, _ := ctx.Value(key{}).(Takes)
 	return t

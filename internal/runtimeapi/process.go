@@ -13,8 +13,8 @@ import (
 )
 
 // Lambda gives a function 10 s for its start, and 500 ms between SIGTERM and
-// SIGKILL. A machine with much to do needs longer for both, which is no fault of
-// the function.
+// SIGKILL. A busy machine needs longer for both, which is not the function's
+// fault.
 const (
 	initTimeout = 3 * time.Minute
 	killDelay   = time.Minute
@@ -152,8 +152,8 @@ func (f *Function) PID() int { return f.cmd.Process.Pid }
 // Exited is closed once the process is gone.
 func (f *Function) Exited() <-chan struct{} { return f.exited }
 
-// Stop ends the function as Lambda does: SIGTERM and time to end if it registered
-// for that, then SIGKILL. The state tells how it ended and what it used.
+// Stop ends the function like Lambda: SIGTERM and some time if it registered for
+// that, then SIGKILL. The state has its exit and resource usage.
 func (f *Function) Stop() (*os.ProcessState, error) {
 	select {
 	case <-f.server.sigterm:

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Answer is what the function posted for one invocation.
+// Answer is the function's response to one invocation.
 type Answer struct {
 	RequestID string
 	Payload   []byte // of a response
@@ -91,7 +91,8 @@ func (s *server) close() (err error) {
 	return err
 }
 
-// submit hands payload to whoever asks next and returns where its answer comes.
+// submit passes payload to the next request and returns where its response
+// arrives.
 func (s *server) submit(ctx context.Context, payload []byte, timeout time.Duration, gone <-chan struct{}) (*invocation, error) {
 	s.mu.Lock()
 	s.requests++
@@ -144,8 +145,8 @@ func (s *server) failure(w http.ResponseWriter, r *http.Request) {
 	s.finish(w, r, err, Answer{Failed: true, ErrorType: e.Type, Message: e.Message})
 }
 
-// finish takes the first answer to an invocation and refuses what the service
-// would refuse: an unknown id, a second answer, a body cut short.
+// finish takes the first response to an invocation and refuses what the service
+// would refuse: an unknown id, a second response, a truncated body.
 func (s *server) finish(w http.ResponseWriter, r *http.Request, err error, a Answer) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

@@ -14,8 +14,7 @@ import (
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
-// client makes the calls about one table. Each is tried once: who calls it
-// knows what it waits for.
+// client makes the calls about one table. It tries each once: the caller retries.
 type client struct {
 	api      *dynamodb.Client
 	name     string

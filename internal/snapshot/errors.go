@@ -14,7 +14,7 @@ import (
 // TableError says why a table could not be read.
 type TableError struct {
 	Table  string
-	Action string // what was asked of the service, such as dynamodb:Scan; may be empty
+	Action string // call to the service, such as dynamodb:Scan; may be empty
 	Do     string // what to do about it
 	Err    error
 }
@@ -41,7 +41,7 @@ var ErrNoStream = errors.New("no position of the table's stream is stored")
 // was read.
 var ErrRecreated = errors.New("the table is another than the one whose reading began")
 
-// kind is what an error of a call asks of the caller.
+// kind is the reaction that an error calls for.
 type kind uint8
 
 const (

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Filter has DynamoDB leave items out. They are read, and cost units, all the
-// same; only their way here is saved.
+// Filter makes DynamoDB omit items. They are still read and cost units; only their
+// transfer is saved.
 type Filter struct {
 	Expression string            // a FilterExpression, such as "#t = :t"
 	Names      map[string]string // such as "#t": "entityType"
@@ -28,8 +28,8 @@ type ScanOptions struct {
 	Segments int
 
 	// Eventual reads with eventual consistency, for half the units. A page may
-	// then lack what was written shortly before; see the package's
-	// documentation for what that means beside live reading.
+	// then lack recent writes; see the package comment for the consequences
+	// beside live reading.
 	Eventual bool
 
 	// ReadUnits is how many read units are taken a second. By default it is
@@ -39,7 +39,7 @@ type ScanOptions struct {
 	Share     float64 // more than 0, at most 1 (default 0.25)
 
 	Filter    *Filter
-	PageItems int32 // items that one call looks at at most (default: the service's 1 MB)
+	PageItems int32 // items read per call at most (default: the service's 1 MB)
 
 	CallTimeout  time.Duration // of one call (default 30 s)
 	StartTimeout time.Duration // for the service to answer at the start (default 5 s)
@@ -62,13 +62,12 @@ type Options struct {
 	// its own, such as those of two indices (default "": the only one).
 	Name string
 
-	// Again reads a table again whose backfill is finished. One that is not
-	// goes on where it was.
+	// Again reads a table again after its backfill is finished. An unfinished
+	// backfill continues.
 	Again bool
 
-	// WithoutStream begins although no position of the table's stream is
-	// stored. What is written to the table from then on may be lost, or be
-	// overwritten by what was read before.
+	// WithoutStream begins without a stored position of the table's stream.
+	// Later writes to the table may be lost, or be overwritten by older items.
 	WithoutStream bool
 
 	Scan ScanOptions
@@ -85,8 +84,8 @@ type Options struct {
 	Hooks Hooks
 }
 
-// Store is what a Source keeps its progress in, and looks for the positions of
-// streams in. The stores of package state are ones.
+// Store keeps the progress of a Source, and has the positions of streams. The
+// stores of package state implement it.
 type Store interface {
 	state.Store
 	state.Values
@@ -127,7 +126,7 @@ type Progress struct {
 	Name  string
 
 	Items    int64   // read
-	Settled  int64   // of them; what is not comes again after a restart
+	Settled  int64   // of them; unsettled ones come again after a restart
 	Bytes    int64   // of the items' text
 	Units    float64 // read units consumed
 	Segments int

@@ -48,7 +48,7 @@ type mark struct {
 	sum
 }
 
-// sum is what was read.
+// sum counts the items read.
 type sum struct {
 	Items int64   `json:"items"`
 	Bytes int64   `json:"bytes"`
@@ -59,7 +59,7 @@ func (s *sum) add(o sum) {
 	s.Items, s.Bytes, s.Units = s.Items+o.Items, s.Bytes+o.Bytes, s.Units+o.Units
 }
 
-// key returns the key behind which the segment goes on.
+// key returns the key after which the segment continues.
 func (m *mark) key() (sluice.Item, error) {
 	if m.After == nil {
 		return sluice.Item{}, nil
@@ -81,7 +81,7 @@ func (b *book) segment(i int) string {
 	return fmt.Sprintf("%s/%s/%03d", b.name, b.head.Generation, i)
 }
 
-// load reads the head; ok is false when there is none that counts.
+// load reads the head; ok is false if there is none, or an outdated one.
 func (b *book) load(ctx context.Context, log *slog.Logger) (ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
@@ -152,7 +152,7 @@ func (b *book) finish(ctx context.Context, all sum) error {
 		return err
 	}
 	b.head = h
-	_ = b.tidy(ctx) // what is left is deleted when another backfill of the table begins
+	_ = b.tidy(ctx) // the table's next backfill deletes the rest
 	return nil
 }
 
@@ -175,8 +175,8 @@ func (b *book) tidy(ctx context.Context) error {
 	return nil
 }
 
-// differs says why what is stored is not the backfill that is asked for; ""
-// when it is. Segments of 0 are whatever is stored.
+// differs returns why the stored backfill is not the requested one, or "". 0
+// segments accept any stored number.
 func (h *head) differs(want head) string {
 	switch {
 	case h.TableID != want.TableID || !h.Created.Equal(want.Created):

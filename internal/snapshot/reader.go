@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/internal/budget"
 )
 
-// scanner is what the readers of a table's segments share.
+// scanner is shared by the readers of a table's segments.
 type scanner struct {
 	client   *client
 	table    table
@@ -59,8 +59,8 @@ type reader struct {
 	since    time.Time // of the first failure in a row
 }
 
-// confirmations is after how many damaged answers in a row the damage is taken
-// to be what the service has to say.
+// confirmations is the number of damaged responses in a row after which the damage
+// counts as permanent.
 const confirmations = 5
 
 // next returns the next page; the one after it is behind its Last. Its error is
@@ -128,8 +128,8 @@ func (r *reader) call(ctx context.Context) (sluice.ScanPage, error) {
 // budget, so that what reads the table besides is not starved in bursts.
 const wholePage = 256
 
-// limit is how many items the next page may have; 0 is no limit but the
-// service's.
+// limit is the number of items that the next page may have; 0 is the service's
+// limit.
 func (r *reader) limit() int32 {
 	n := r.o.PageItems
 	if rate := r.budget.Rate(); rate < wholePage {
@@ -141,8 +141,8 @@ func (r *reader) limit() int32 {
 	return n
 }
 
-// unitsPerItem follows from the last page, and before it from what the service
-// says about the table. Where that is nothing an item is taken to be worth one.
+// unitsPerItem is measured from the last page, and before it from the table's
+// description. Without either, it is one.
 func (r *reader) unitsPerItem() float64 {
 	if r.perItem > 0 {
 		return r.perItem

@@ -10,19 +10,19 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// refusals end a backfill all of which a route refuses: a handler that is not
-// made for SNAPSHOT records, or a target that takes none, would leave a dead
-// letter for every item of the table.
+// refusals end a backfill if a route refuses every item. A handler that does not
+// support SNAPSHOT records, or a target that takes none, would leave a dead letter
+// for every item of the table.
 type refusals struct {
 	limit int
 	stop  context.CancelCauseFunc
 
 	mu     sync.Mutex
-	routes map[string]int // records parked while none had another outcome; -1: one had
+	routes map[string]int // records parked before any other outcome; -1: there was another
 	why    error
 }
 
-// watch counts the outcomes that h is told of.
+// watch wraps h and counts its outcomes.
 func (r *refusals) watch(h func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error)) func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {
 	return func(rec *sluice.Record, route *sluice.Route, result flow.Result, took time.Duration, err error) {
 		if h != nil {

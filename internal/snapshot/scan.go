@@ -25,15 +25,14 @@ func defaultSegments(bytes int64) int {
 	return int(max(1, min((bytes+segmentBytes-1)/segmentBytes, int64(4*runtime.GOMAXPROCS(0)), maxSegments)))
 }
 
-// Scan reads all items of a table, as the SNAPSHOT records that a [Source]
-// makes of them, in no particular order. A record stays valid, and shares no
-// memory with others. One that cannot be decoded has [sluice.Record.Err] set;
-// an error ends the sequence: it is ctx's, one of the options, or a
-// [*TableError] after calls have failed for ScanOptions.Patience, or in a way
-// that no other try mends.
+// Scan yields all items of a table, as the SNAPSHOT records of a [Source], in no
+// order. A record stays valid and shares no memory with others. A record that
+// cannot be decoded has [sluice.Record.Err] set. An error ends the sequence:
+// ctx's, one of the options, or a [*TableError] after calls have failed for
+// ScanOptions.Patience, or permanently.
 //
-// What is written while it reads it may return as it was before or after. An
-// item that is there from the beginning to the end it returns at least once.
+// An item that is written during the scan comes in its old or new state. An item
+// that exists all the time comes at least once.
 func Scan(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter.Seq2[*sluice.Record, error] {
 	return func(yield func(*sluice.Record, error) bool) {
 		for page, err := range pages(ctx, cfg, table, o) {
@@ -120,8 +119,8 @@ func (s *scanner) read(ctx context.Context, segment int, found chan<- []sluice.R
 	}
 }
 
-// unchanged returns an error when the table is not the one whose reading began:
-// of one that took its place a part was not read.
+// unchanged returns an error if the table was replaced since the reading began:
+// part of the new table was not read.
 func (s *scanner) unchanged(ctx context.Context, limit time.Duration) error {
 	now, err := s.client.find(ctx, limit)
 	if err == nil && !s.table.same(now) {

@@ -14,7 +14,7 @@ import (
 type segment struct {
 	src   *Source
 	n     int
-	begun mark // what was durable before
+	begun mark // durable before this run
 
 	mu      sync.Mutex
 	flow    *flow.Flow // nil when it was done before
@@ -35,8 +35,8 @@ func newSegment(src *Source, n int, begun mark) *segment {
 	return &segment{src: src, n: n, begun: begun, read: begun.sum, durable: begun, stored: true}
 }
 
-// run reads until the segment's end or the end of ctx, and then settles what
-// was read as far as t allows.
+// run reads until the segment's end or the end of ctx, and then settles the items
+// read within t.
 func (g *segment) run(ctx context.Context, t terms) error {
 	if g.begun.Done {
 		return nil
@@ -149,7 +149,7 @@ func (g *segment) end() {
 }
 
 // settle moves durable up to the last page whose records are all settled, and
-// returns it when it is to be stored.
+// returns it if it must be stored.
 func (g *segment) settle() (mark, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,8 +171,8 @@ func (g *segment) saved(m mark) {
 	g.stored = m.Done == g.durable.Done && string(m.After) == string(g.durable.After)
 }
 
-// progress returns what was read, how much of that is settled, and whether all
-// is.
+// progress returns the items read, how many of them are settled, and whether all
+// are.
 func (g *segment) progress() (read sum, settled int64, done bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

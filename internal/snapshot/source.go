@@ -66,17 +66,16 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Source, error) {
 	return s, nil
 }
 
-// Run reads the table and returns nil when every item is settled and that is
-// stored. One whose backfill is finished it leaves alone, and says so, unless
-// Options.Again is set; one whose backfill was begun it goes on with, behind
-// what is stored as settled.
+// Run reads the table and returns nil when every item is settled and stored as
+// such. If the backfill is finished, Run logs that and does nothing, unless
+// Options.Again is set. A begun backfill continues after its stored progress.
 //
-// When ctx ends it stops reading, settles what was taken, stores how far that
-// is and returns nil within Options.Grace; see [Source.Progress] for whether it
-// is finished. Its errors are those of the start, a [*TableError] of what no
-// other try mends, that a route refuses everything, and that the progress could
-// not be stored. All else is tried again for as long as it takes; see
-// [Source.Health]. Run must be called once.
+// When ctx ends, Run stops reading, settles the items read, stores the progress
+// and returns nil within Options.Grace. [Source.Progress] says whether the
+// backfill is finished. Run returns errors of the start, a [*TableError] for a
+// permanent failure, an error if a route refuses everything, and one if the
+// progress could not be stored. It retries everything else without a limit; see
+// [Source.Health]. Call Run once.
 func (s *Source) Run(ctx context.Context) error {
 	if s.ran.Swap(true) {
 		return errors.New("snapshot: Run was called before: make a new Source")
@@ -131,22 +130,22 @@ func (s *Source) Run(ctx context.Context) error {
 }
 
 // Opened returns a channel that is closed when the table was found and may be
-// read: Run does not return one of the errors of a start any more.
+// read: after that Run no longer returns an error of the start.
 func (s *Source) Opened() <-chan struct{} { return s.opened }
 
 // terms are contexts that end at different times after Run's has.
 type terms struct {
-	flows    context.Context // nothing is handled any more, and handlers are cancelled
-	handlers context.Context // those that do not obey are given up
-	writes   context.Context // the store is not called any more
+	flows    context.Context // its end starts no records and cancels handlers
+	handlers context.Context // its end gives up on handlers that ignore cancellation
+	writes   context.Context // its end stops calls to the store
 }
 
 // reserve is the part of Grace that is kept for cancelled handlers to return,
 // and for the last writes.
 func (s *Source) reserve() time.Duration { return min(s.o.Grace/4, 3*time.Second) }
 
-// open finds the table and what is stored of its backfill; begin is false when
-// there is nothing to do.
+// open finds the table and the stored progress; begin is false if there is nothing
+// to do.
 func (s *Source) open(ctx context.Context) (begin bool, err error) {
 	c := newClient(s.cfg, s.o.Table, s.o.Scan)
 	sc, err := newScanner(ctx, c, s.o.Scan)
@@ -176,8 +175,8 @@ func (s *Source) open(ctx context.Context) (begin bool, err error) {
 	return true, nil
 }
 
-// resume returns the marks to go on with, those of a new backfill, or none when
-// it is finished.
+// resume returns the marks from which to continue, those of a new backfill, or
+// none if it is finished.
 func (s *Source) resume(ctx context.Context) ([]mark, error) {
 	b, t := s.book, &s.scanner.table
 	want := head{TableID: t.id, Created: t.created, Segments: s.o.Scan.Segments, Eventual: s.o.Scan.Eventual, Filter: s.o.Scan.Filter.hash()}
@@ -231,9 +230,9 @@ func (s *Source) resume(ctx context.Context) ([]mark, error) {
 	return make([]mark, want.Segments), nil
 }
 
-// checkStream makes sure that what is written from now on will be read from the
-// stream: its reading has begun, or that of a stream before it, behind which a
-// new one is read from its beginning.
+// checkStream ensures that later writes will be read from the stream: its reading
+// has begun, or that of an earlier stream. A new stream is read from its beginning
+// after an earlier one.
 func (s *Source) checkStream(ctx context.Context) error {
 	if s.o.WithoutStream {
 		return nil
@@ -273,7 +272,7 @@ func (s *Source) flowOptions() flow.Options {
 	return o
 }
 
-// windowBytes bounds what is unsettled of all segments.
+// windowBytes limits the unsettled bytes of all segments.
 const windowBytes = 256 << 20
 
 // saveAgain stores the progress each SaveEvery until ctx ends; writes ends
@@ -294,7 +293,7 @@ func (s *Source) saveAgain(ctx, writes context.Context) {
 	}
 }
 
-// save stores what has moved. A mark is never ahead of what is durable.
+// save stores the marks that moved. A mark is never ahead of durable items.
 func (s *Source) save(ctx context.Context) error {
 	var errs []error
 	for i, g := range s.segments {

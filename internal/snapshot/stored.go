@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Stored is what a store has of one backfill.
+// Stored is a store's state of one backfill.
 type Stored struct {
 	Name     string    `json:"name,omitempty"`
 	TableARN string    `json:"tableArn"`
@@ -31,7 +31,7 @@ func List(ctx context.Context, store state.Values, app string) (all []Stored, er
 	for _, v := range values {
 		var h head
 		if json.Unmarshal(v.Data, &h) != nil || h.Generation == "" {
-			continue // a segment's, or none that can be read
+			continue // a segment's, or unreadable
 		}
 		name, arn, _ := strings.Cut(strings.TrimPrefix(v.Name, prefix), "/arn:")
 		s := Stored{Name: name, TableARN: "arn:" + arn, Begun: h.Begun, Finished: h.Finished, Segments: h.Segments}

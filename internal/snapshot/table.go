@@ -91,7 +91,7 @@ func (c *client) find(outer context.Context, limit time.Duration) (table, error)
 	}
 }
 
-// checkName says what is wrong with the name of a table.
+// checkName returns the mistake in the name of a table.
 func checkName(name string) error {
 	const want = "want a table's name, of 3 to 255 letters, digits, '_', '-' and '.'"
 	if len(name) < 3 || len(name) > 255 {

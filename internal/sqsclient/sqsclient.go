@@ -1,4 +1,4 @@
-// Package sqsclient finds out what a queue's name or URL means.
+// Package sqsclient resolves the name or URL of a queue.
 package sqsclient
 
 import (
@@ -16,7 +16,7 @@ import (
 type Queue struct {
 	Name   string // for messages to people
 	Where  string // likewise: the endpoint and region
-	URL    string // "" when a name was given: it is to be looked up
+	URL    string // "" if a name was given, which is to be looked up
 	FIFO   bool
 	Client *sqs.Client
 }
@@ -58,8 +58,8 @@ func Open(cfg aws.Config, queue string) (Queue, error) {
 	return q, nil
 }
 
-// awsRegion reports whether host is one of AWS's, and its region if the name
-// says so.
+// awsRegion reports whether host belongs to AWS, and its region if the name has
+// it.
 func awsRegion(host string) (region string, isAWS bool) {
 	name, ok := strings.CutSuffix(host, ".amazonaws.com")
 	if !ok {

@@ -1,5 +1,5 @@
-// Package staterules has what the stores of package state share: which names and values
-// they take, and which owners live.
+// Package staterules has rules that the stores of package state share: valid names
+// and values, and living owners.
 package staterules
 
 import (
@@ -32,8 +32,7 @@ func Letter(app, id string) error {
 	return nil
 }
 
-// Value says what is wrong with a value that is about to be stored, or
-// with its application or name.
+// Value returns the mistake in a value to store, or in its application or name.
 func Value(app, name string, data []byte) error {
 	if app == "" || name == "" {
 		return fmt.Errorf("value %q of application %q: neither may be empty", name, app)

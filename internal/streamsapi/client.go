@@ -15,9 +15,9 @@ import (
 // handshake.
 const idleConns = 256
 
-// Client is the SDK's client, and GetRecords beside it. It never repeats a
-// call: the SDK's retries share one budget among all shards, so that one
-// throttled shard would slow the others, and hide what failed from the caller.
+// Client is the SDK's client, with its own GetRecords. It never repeats a call.
+// The SDK's retries share one budget among all shards: one throttled shard would
+// slow down the others, and the caller would not see failures.
 type Client struct {
 	*dynamodbstreams.Client
 }

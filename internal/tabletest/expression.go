@@ -13,11 +13,11 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// expression reads the expressions of one Op. It knows comparisons by = and
-// <>, of whole numbers also by < and <=, attribute_exists, attribute_not_exists, AND
-// and OR without parentheses, and of updates SET to values, REMOVE and ADD of
-// whole numbers; it refuses what it does not know, and names and values that are
-// not used, as the service does.
+// expression evaluates the expressions of one Op. It supports comparisons by = and
+// <>, of integers also by < and <=, attribute_exists, attribute_not_exists, AND
+// and OR without parentheses, and the updates SET to values, REMOVE, and ADD of
+// integers. It refuses everything else, and unused names and values, like the
+// service.
 type expression struct {
 	op   dynamo.Op
 	used map[string]bool
@@ -144,7 +144,7 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 	return item.Parse([]byte("{" + strings.Join(b, ",") + "}"))
 }
 
-// sum adds by to what is there; "" is nothing and counts as 0.
+// sum adds by to there; "" counts as 0.
 func sum(there, by string) (string, error) {
 	n, ok := parse(by).Int64()
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
-// Once applies a unit, unless its marker is there. It is for a world in which one
-// thing happens at a time: reads and the transaction after them are not one.
+// Once applies a unit, unless its marker exists. It is for a world without
+// concurrency: its reads and the following transaction are not atomic.
 func (db *DB) Once(ctx context.Context, u dynamo.Unit) (a dynamo.Applied, err error) {
 	marker, err := db.Get(ctx, u.Marker.Table, u.Marker.Item)
 	if err != nil || marker.Exists() {

@@ -58,7 +58,7 @@ func (db *DB) KeyNames(_ context.Context, name string) ([]string, error) {
 	return slices.Clone(t.keys), nil
 }
 
-// Records returns what the streams hold since the last call, in order.
+// Records returns the new records of the streams since the last call, in order.
 func (db *DB) Records() []sluice.Record {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -84,7 +84,7 @@ func (db *DB) Items(name string) []sluice.Item {
 	return items
 }
 
-// Get reads an item, consistently; the absent Item if there is none.
+// Get reads an item, consistently; a missing item is the absent Item.
 func (db *DB) Get(_ context.Context, name string, key sluice.Item) (sluice.Item, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -292,7 +292,7 @@ type change struct {
 	old, new sluice.Item
 }
 
-// plan says what an Op would change, and whether its condition holds.
+// plan returns the change of an Op, and whether its condition holds.
 func (db *DB) plan(op dynamo.Op) (c change, holds bool, err error) {
 	t := db.tables[op.Table]
 	if t == nil {

@@ -19,9 +19,9 @@ type World struct {
 
 	// Twice hands over each record and message twice.
 	Twice bool
-	// Rand, if it is set, chooses what comes next among what is ready: the
-	// first record of each item, and all messages that are due. It hands over
-	// some of them again, at once or later.
+	// Rand, if set, selects the next event among the ready ones: the first
+	// record of each item, and all due messages. It repeats some of them, at
+	// once or later.
 	Rand *rand.Rand
 
 	Sent   []Sent  // all that was sent
@@ -74,8 +74,8 @@ func (w *World) enqueue(queue string, m sluice.Message) {
 // position.
 func (w *World) Replay(recs ...sluice.Record) { w.ready = append(w.ready, recs...) }
 
-// Run hands what comes to h, until the time has come, and returns when nothing
-// is left that is ready by then.
+// Run passes ready events to h until the given time, and returns when none is left
+// that is ready by then.
 func (w *World) Run(ctx context.Context, h sluice.Handler, until time.Time) error {
 	for steps := 0; ; steps++ {
 		if steps > 100_000 {

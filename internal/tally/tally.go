@@ -56,8 +56,8 @@ func (t *Tally) Sum(name string) (n int) {
 	return n
 }
 
-// Values returns what was recorded of the metric of that name with these values of
-// labels, in order.
+// Values returns the recorded values of the metric of that name with these label
+// values, in order.
 func (t *Tally) Values(name, labels string) []float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

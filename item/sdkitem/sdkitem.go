@@ -1,9 +1,9 @@
-// Package sdkitem converts between items and the attribute values of the AWS
-// SDK's dynamodb package, both ways and without loss.
+// Package sdkitem converts items to and from the attribute values of the AWS SDK's
+// dynamodb package, without loss.
 //
-// It stands apart from package item because importing the SDK's types makes
-// every program start slower: a Lambda function that only reads stream records
-// does without them.
+// It is a package of its own because importing the SDK's types slows down every
+// program start. A Lambda function that only reads stream records does not need
+// it.
 package sdkitem
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Map returns the item as the SDK holds it, sharing no memory with it; nil for
-// an absent item.
+// Map converts the item to the SDK's type. The result shares no memory with it;
+// nil for an absent item.
 func Map(it item.Item) map[string]types.AttributeValue {
 	if !it.Exists() {
 		return nil
@@ -35,8 +35,8 @@ func Map(it item.Item) map[string]types.AttributeValue {
 	return m
 }
 
-// Value returns v as the SDK holds it, sharing no memory with it; nil for the
-// zero Value.
+// Value converts v to the SDK's type. The result shares no memory with v; nil for
+// the zero Value.
 func Value(v item.Value) types.AttributeValue {
 	switch v.Kind() {
 	case item.S:
@@ -79,9 +79,9 @@ func texts(v item.Value) []string {
 	return l
 }
 
-// FromMap returns the SDK's attribute map as an item, its names in the order
-// of their bytes; a nil map is the absent item. It refuses what [item.Parse]
-// refuses, nil values, and text that is not UTF-8.
+// FromMap converts the SDK's attribute map to an item, with sorted names. A nil
+// map is the absent item. FromMap refuses nil values, text that is not UTF-8, and
+// everything that [item.Parse] refuses.
 func FromMap(m map[string]types.AttributeValue) (item.Item, error) {
 	if m == nil {
 		return item.Item{}, nil
@@ -93,9 +93,9 @@ func FromMap(m map[string]types.AttributeValue) (item.Item, error) {
 	return item.Parse(b)
 }
 
-// Decode decodes the item by the SDK's attributevalue package itself, with its
-// options. It is for types that implement the SDK's Unmarshaler, which
-// [item.Item.Decode] refuses; for all others that is several times faster.
+// Decode decodes the item by the SDK's attributevalue package, with its options.
+// Use it for types that implement the SDK's Unmarshaler, which [item.Item.Decode]
+// refuses. For other types [item.Item.Decode] is several times faster.
 func Decode(it item.Item, into any, opts ...func(*attributevalue.DecoderOptions)) error {
 	if !it.Exists() {
 		return errors.New("there is no item to decode: the record has no such image")

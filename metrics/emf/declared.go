@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehq/sluice/metrics"
 )
 
-// declared are the metrics of one dimension that packages of the program have
-// declared.
+// declared is the metrics of one dimension that packages have declared.
 type declared struct {
 	dimension Dimension
 
@@ -53,7 +52,7 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 	s := (*series)(nil)
 	for _, other := range d.series {
 		if other.name == of.CloudWatch {
-			s = other // of other values of labels
+			s = other // with other label values
 		}
 	}
 	if s == nil {
@@ -78,7 +77,7 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 	}
 }
 
-// flush tells what has happened, without counters that are 0.
+// flush appends the values since the last flush, without counters that are 0.
 func (d *declared) flush(dst []byte, m *Metrics, now time.Time) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()

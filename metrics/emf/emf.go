@@ -21,8 +21,8 @@ type Dimension struct{ Name, Value string }
 type Options struct {
 	// Namespace of the metrics in CloudWatch (default "Sluice").
 	Namespace string
-	// Dimensions of all metrics, 28 at most (default FunctionName, as Lambda
-	// says it). An empty slice that is not nil has none.
+	// Dimensions of all metrics, 28 at most (default FunctionName, as in the
+	// environment of Lambda). An empty, non-nil slice is no dimension.
 	Dimensions []Dimension
 }
 
@@ -53,7 +53,7 @@ func (o Options) validate() error {
 		return err
 	}
 	if strings.HasPrefix(o.Namespace, reserved) {
-		return fmt.Errorf("emf: Options.Namespace is %q: CloudWatch takes none that begins with %s, which are its own services'", o.Namespace, reserved)
+		return fmt.Errorf("emf: Options.Namespace is %q: CloudWatch reserves names that begin with %s for its own services", o.Namespace, reserved)
 	}
 	if n := len(o.Dimensions); n > maxDimensions-2 {
 		return fmt.Errorf("emf: Options.Dimensions are %d: want %d at most, besides Route, Sink or Escalation", n, maxDimensions-2)
@@ -85,7 +85,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// named refuses what CloudWatch does.
+// named refuses names and values that CloudWatch refuses.
 func named(field, s string, most int) error {
 	if s == "" || len(s) > most || s[0] == ':' || clean(s, most) != s {
 		return fmt.Errorf("emf: Options.%s is %q: want 1 to %d printable characters of ASCII that do not begin with a colon", field, s, most)
@@ -93,29 +93,29 @@ func named(field, s string, most int) error {
 	return nil
 }
 
-// Metrics gathers what happens in invocations. Its hooks are safe for concurrent
-// use. Of concurrent invocations in one process, each tells what has happened
-// since the last one ended: the sums are right.
+// Metrics collects the numbers of invocations. Its hooks are safe for concurrent
+// use. With concurrent invocations in one process, each reports the numbers since
+// the last one ended: the sums are right.
 type Metrics struct {
 	w io.Writer
 	o Options
 
-	mu    sync.Mutex // of lists, lines and w
+	mu    sync.Mutex // guards lists, lines and w
 	parts []part
 	lines map[Dimension]*declared
-	line  []byte // the last one, to be used again
-	spare []byte // the same for values
-	none  *route // what no route is known of
+	line  []byte // the last line, for reuse
+	spare []byte // for values, for reuse
+	none  *route // for records without a route
 }
 
-// part is what has a line of its own.
+// part has a line of its own.
 type part interface {
-	// flush appends a line, if there is something to tell, and begins anew.
+	// flush appends a line if there are values, and resets them.
 	flush(dst []byte, m *Metrics, now time.Time) []byte
 }
 
-// New returns Metrics that write to w, once for each invocation. It panics when
-// an option is not allowed.
+// New returns Metrics that write to w once per invocation. It panics if an option
+// is invalid.
 func New(w io.Writer, o Options) *Metrics {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -124,7 +124,7 @@ func New(w io.Writer, o Options) *Metrics {
 	return &Metrics{w: w, o: o, none: new(route), lines: map[Dimension]*declared{}}
 }
 
-// Lambda returns hooks for lambda.Options.Hooks. They write the lines.
+// Lambda returns hooks for lambda.Options.Hooks, which write the lines.
 func (m *Metrics) Lambda() lambda.Hooks {
 	return lambda.Hooks{Invoked: m.invoked}
 }
@@ -157,9 +157,9 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 	}
 }
 
-// invoked writes the lines of an invocation, each in a call of its own: a pipe
-// takes up to 4096 bytes at once or not at all, and of more, when it is nearly
-// full, a part, behind which others that write to it, such as the log, come in.
+// invoked writes the lines of an invocation, one call per line. A pipe takes up to
+// 4096 bytes at once or not at all. A longer write may be split, and other writers
+// such as the log may come between.
 func (m *Metrics) invoked(inv lambda.Invocation) {
 	now := time.Now()
 	m.mu.Lock()
@@ -174,6 +174,6 @@ func (m *Metrics) invoked(inv lambda.Invocation) {
 func (m *Metrics) write(line []byte) {
 	m.line = line
 	if len(line) > 0 {
-		_, _ = m.w.Write(line) // without standard output there is nobody to tell
+		_, _ = m.w.Write(line) // without standard output there is nowhere to report
 	}
 }

@@ -211,7 +211,7 @@ func TestOptions(t *testing.T) {
 		want string
 	}{
 		{Options{Namespace: ":aws"}, `Namespace is ":aws"`},
-		{Options{Namespace: "AWS/Lambda"}, `Namespace is "AWS/Lambda": CloudWatch takes none that begins with AWS/`},
+		{Options{Namespace: "AWS/Lambda"}, `Namespace is "AWS/Lambda": CloudWatch reserves names that begin with AWS/`},
 		{Options{Namespace: strings.Repeat("n", 256)}, "1 to 255 printable"},
 		{Options{Dimensions: make([]Dimension, 29)}, "are 29: want 28 at most"},
 		{Options{Dimensions: []Dimension{{"", "v"}}}, `Dimensions[0].Name is ""`},

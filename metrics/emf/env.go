@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// FromEnv reads what the environment says: SLUICE_EMF is "on", which is the
-// default, or "off"; SLUICE_EMF_NAMESPACE is the namespace; and
-// SLUICE_EMF_DIMENSIONS are the dimensions, such as Service=searches,Stage=prod.
+// FromEnv reads the options from environment variables. SLUICE_EMF is "on" (the
+// default) or "off". SLUICE_EMF_NAMESPACE is the namespace. SLUICE_EMF_DIMENSIONS
+// are the dimensions, such as Service=searches,Stage=prod.
 func FromEnv(env func(name string) string) (o Options, on bool, err error) {
 	switch v := env("SLUICE_EMF"); v {
 	case "", "on":

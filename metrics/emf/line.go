@@ -13,17 +13,17 @@ const (
 	milliseconds unit = "Milliseconds"
 )
 
-// line is one document: what CloudWatch has to know of its metrics comes first,
-// their values are written aside and follow. It is at most a few kilobytes:
-// dimensions, and 100 values of each metric.
+// line is one document. The declaration of its metrics comes first; their values
+// are buffered aside and follow. It has at most a few kilobytes: dimensions, and
+// 100 values of each metric.
 type line struct {
 	m      *Metrics
 	dst    []byte
 	values []byte
-	some   bool // a metric is written
+	some   bool // a metric was written
 }
 
-// begin starts a line with a dimension besides those of all.
+// begin starts a line with an extra dimension.
 func (m *Metrics) begin(dst []byte, now time.Time, dimension, value string) line {
 	l := line{m: m, dst: dst, values: m.spare[:0]}
 	l.dst = append(l.dst, `{"_aws":{"Timestamp":`...)
@@ -50,7 +50,7 @@ func (m *Metrics) begin(dst []byte, now time.Time, dimension, value string) line
 	return l
 }
 
-// field adds a text that is no metric.
+// field adds a text field that is not a metric.
 func (l *line) field(name, value string) {
 	l.name(name)
 	l.values = appendString(l.values, value)
@@ -85,7 +85,7 @@ func (l *line) value(name string, u unit, v float64) {
 	l.values = appendNumber(l.values, v)
 }
 
-// sample adds a metric with several values, or none when there is none.
+// sample adds a metric with its values, or nothing if it has none.
 func (l *line) sample(name string, u unit, s *sample) {
 	if s.seen == 0 {
 		return
@@ -105,10 +105,10 @@ func (l *line) end() []byte {
 	return append(l.dst, "}\n"...)
 }
 
-// appendNumber keeps six digits: a latency is not known better.
+// appendNumber keeps six digits, which is enough for a latency.
 func appendNumber(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v, 'g', 6, 64) }
 
-// appendString appends a text that clean has made.
+// appendString appends a text made by clean.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := range len(s) {
@@ -120,8 +120,8 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// clean makes s a value that a dimension may have: printable ASCII, not empty,
-// at most so many bytes, with no colon before it.
+// clean makes s a valid dimension value: printable ASCII, not empty, at most most
+// bytes, without a leading colon.
 func clean(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

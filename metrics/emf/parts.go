@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
-// Metrics of an invocation.
+// Names of the metrics of an invocation.
 var invocationNames = [...]string{
 	"Invocations", "InvocationErrors", "PartialFailures", "ColdStarts", "Records", "Settled", "Failed", "Parked", "Unrouted", "InvocationDuration",
 }
@@ -40,7 +40,7 @@ func oneIf(b bool) int {
 	return 0
 }
 
-// Counts of a route. The first have the names of routeNames.
+// Indexes of the counts of a route. The first have names in routeNames.
 const (
 	doneRecords = iota
 	skippedRecords
@@ -48,7 +48,7 @@ const (
 	failedRecords
 	parkFailures
 	stuckHandlers
-	unroutedRecords // told of the invocation
+	unroutedRecords // reported for the invocation
 	routeCounts
 )
 

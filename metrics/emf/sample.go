@@ -2,12 +2,12 @@ package emf
 
 import "math/rand/v2"
 
-// sample keeps values: all of them up to maxValues, and of more the largest and,
-// at random, each other with the same chance. The zero value is empty.
+// sample keeps values: all up to maxValues. Of more it keeps the largest and, at
+// random, each other value with equal probability. The zero value is empty.
 type sample struct {
 	seen int
 	kept [maxValues]float64
-	most int // where the largest is
+	most int // index of the largest
 }
 
 func (s *sample) add(v float64) {
@@ -20,10 +20,10 @@ func (s *sample) add(v float64) {
 		return
 	}
 	if v > s.kept[s.most] {
-		// The former largest is one of the others from now on, and v none.
+		// The previous largest becomes an ordinary value, and v the largest.
 		v, s.kept[s.most] = s.kept[s.most], v
 	}
-	// Of the others, s.seen-1 by now, maxValues-1 are kept.
+	// Keep maxValues-1 of the s.seen-1 other values.
 	if i := rand.IntN(s.seen - 1); i < maxValues-1 {
 		if i >= s.most {
 			i++

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/internal/buildversion"
 )
 
-// newBuildInfo registers the series that says which build runs.
+// newBuildInfo registers the series with the build of the program.
 func newBuildInfo(reg prometheus.Registerer) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "sluice_build_info", Help: "1, with the versions.",

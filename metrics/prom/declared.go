@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/metrics"
 )
 
-// declared registers the metrics that packages of the program have declared.
+// declared registers the metrics that packages have declared.
 func (m *Metrics) declared(reg prometheus.Registerer) {
 	m.counters, m.histograms = map[*metrics.Metric]*prometheus.CounterVec{}, map[*metrics.Metric]*prometheus.HistogramVec{}
 	for _, one := range metrics.All() {
@@ -24,7 +24,7 @@ func (m *Metrics) declared(reg prometheus.Registerer) {
 	}
 }
 
-// Bind is that of metrics.Meter.
+// Bind implements metrics.Meter.
 func (m *Metrics) Bind(of *metrics.Metric, labels ...string) func(float64) {
 	switch {
 	case of.Name == "":

@@ -3,9 +3,9 @@
 //	m := prom.New(registry)
 //	o := flow.Options{Hooks: m.Flow(router)}
 //
-// Nothing of Sluice's core imports this package: who wants other metrics hangs
-// them on the same hooks.
+// Sluice's core does not import this package. For another metric system, use the
+// same hooks.
 //
-// Labels are names of routes and tables, which a program has few of; neither
-// shards nor keys are labels.
+// Labels are names of routes and tables, which a program has few of. Shards and
+// keys are not labels.
 package prom

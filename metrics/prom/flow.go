@@ -58,20 +58,20 @@ var outcomes = [results]string{
 	flow.Parked: "parked", flow.Stopped: "stopped", flow.Unrouted: "unrouted",
 }
 
-// routeSeries are the series of one route, looked up once because the hooks
+// routeSeries is the series of one route. It is looked up once, because the hooks
 // run for every record.
 type routeSeries struct {
 	name    string
 	records [results]prometheus.Counter
 	seconds prometheus.Observer // nil for no route
-	lag     prometheus.Observer // the same
+	lag     prometheus.Observer // nil for no route
 
 	reasons sync.Map // reason → prometheus.Counter
 	known   atomic.Int32
 }
 
-// maxReasons of one route have a series of their own: a handler that puts an
-// id into its reason must not fill the memory.
+// maxReasons limits the series of one route by reason. A handler that puts an id
+// into its reason must not fill the memory.
 const maxReasons = 50
 
 func (m *flowMetrics) series(route string) *routeSeries {

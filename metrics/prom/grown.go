@@ -7,12 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// grown are counters of which somebody else keeps the totals, over restarts, too.
+// grown is counters whose totals come from outside, even across restarts.
 type grown struct {
 	desc *prometheus.Desc
 
 	mu     sync.Mutex
-	totals map[string]float64 // by the values of the labels
+	totals map[string]float64 // by label values
 }
 
 func newGrown(name, help string, labels ...string) *grown {

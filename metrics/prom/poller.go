@@ -24,9 +24,9 @@ type pollerMetrics struct {
 	pinned, limit, noRoom *prometheus.Desc // of memory
 
 	mu   sync.Mutex
-	lags map[poller.Shard]time.Duration // of the shards being read
+	lags map[poller.Shard]time.Duration // of the shards that are being read
 	uses []*poller.Memory               // of each poller
-	// known are the shards of each stream, by table and ARN.
+	// known is the shards of each stream, by table and ARN.
 	known map[[2]string]poller.Lineage
 }
 
@@ -70,7 +70,7 @@ func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
 	return m
 }
 
-// Describe and Collect tell of the shards as they are when they are asked.
+// Describe and Collect report the shards at the time of the scrape.
 func (m *pollerMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.shards
 	ch <- m.watermarkAge
@@ -100,7 +100,7 @@ func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
 		t := tables[s.Table]
 		tables[s.Table] = table{t.shards + 1, max(t.oldest, lag)}
 	}
-	var sum poller.Memory // with no limit while there is no poller
+	var sum poller.Memory // without a poller, no limit
 	for _, u := range m.uses {
 		sum = poller.Memory{Limit: sum.Limit + u.Limit, Pinned: sum.Pinned + u.Pinned, Waiting: sum.Waiting + u.Waiting}
 	}
@@ -125,11 +125,11 @@ func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
 // retention is how long a stream keeps its records.
 const retention = 24 * time.Hour
 
-// listed may be the last word of a stream that is not read any more.
+// listed handles a Lineage, which may be the last of a stream.
 func (m *pollerMetrics) listed(l poller.Lineage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// Its table is known from now on; one of many streams is not kept for ever.
+	// Its table stays known. Streams do not, because a table may have many.
 	stream, table := [2]string{l.Table, l.StreamARN}, [2]string{l.Table}
 	if l == (poller.Lineage{Table: l.Table, StreamARN: l.StreamARN}) {
 		delete(m.known, stream)
@@ -160,7 +160,7 @@ func (m *pollerMetrics) forget(s poller.Shard) {
 	delete(m.lags, s)
 }
 
-// use returns where one poller notes what it takes.
+// use returns a function that notes the memory of one poller.
 func (m *pollerMetrics) use() func(poller.Memory) {
 	u := new(poller.Memory)
 	m.mu.Lock()
@@ -173,7 +173,7 @@ func (m *pollerMetrics) use() func(poller.Memory) {
 	}
 }
 
-// Poller returns hooks for one poller of the process; call it for each.
+// Poller returns hooks for one poller. Call it once per poller of the process.
 func (m *Metrics) Poller() poller.Hooks {
 	p := m.poller
 	return poller.Hooks{

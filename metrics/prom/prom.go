@@ -21,9 +21,8 @@ type Metrics struct {
 	histograms map[*metrics.Metric]*prometheus.HistogramVec
 }
 
-// New registers the series with reg, those that packages have declared by
-// metrics.New among them; it panics when they are registered there
-// already.
+// New registers the series with reg, including metrics declared by metrics.New. It
+// panics if they are already registered there.
 func New(reg prometheus.Registerer) *Metrics {
 	newBuildInfo(reg)
 	m := &Metrics{
@@ -37,8 +36,8 @@ func New(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// histogram has classic buckets for those who scrape the text format, and a
-// native one, 10 % wide, for those who scrape protobuf.
+// histogram has classic buckets for scrapes in text format, and a native one, 10 %
+// wide, for scrapes in protobuf.
 func histogram(name, help string, buckets ...float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,

@@ -46,7 +46,7 @@ func newSnapshotMetrics(reg prometheus.Registerer) snapshotMetrics {
 	return m
 }
 
-// Scan returns hooks for who reads tables by Scan.
+// Scan returns hooks for scans of tables.
 func (m *Metrics) Scan() snapshot.ScanHooks {
 	s := m.snapshot
 	return snapshot.ScanHooks{Scanned: func(c snapshot.Call) {

@@ -11,23 +11,22 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Status is what a program is asked at each scrape. Funcs that are nil have no
-// series; the others are called concurrently when scrapes are, and should take
-// milliseconds.
+// Status is functions that each scrape calls. A nil func has no series. The others
+// run concurrently if scrapes do, and should take milliseconds.
 type Status struct {
 	Ready       func() bool
-	Held        func() []flow.Held        // items whose lanes wait, of all flows
-	DeadLetters func() []deadletter.Count // that are there now
-	Routes      func() []flow.RouteState  // of every route; of several of one name the worst counts
+	Held        func() []flow.Held        // items that wait, of all flows
+	DeadLetters func() []deadletter.Count // current letters
+	Routes      func() []flow.RouteState  // of every route; of several with one name the worst counts
 }
 
-// statusMetrics ask at each scrape.
+// statusMetrics calls Status at each scrape.
 type statusMetrics struct {
 	ready, held, oldest, letters, state, failing, limit *prometheus.Desc
 
 	mu     sync.Mutex
 	status Status
-	routes []string // that have a series with 0, too
+	routes []string // routes whose series start at 0
 }
 
 func newStatusMetrics(reg prometheus.Registerer) *statusMetrics {
@@ -50,7 +49,7 @@ func newStatusMetrics(reg prometheus.Registerer) *statusMetrics {
 	return m
 }
 
-// Ask has s asked at each scrape. It is called once, at the start.
+// Ask makes each scrape call s. Call Ask once, at the start.
 func (m *Metrics) Ask(s Status) {
 	m.status.mu.Lock()
 	defer m.status.mu.Unlock()

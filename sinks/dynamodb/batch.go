@@ -19,19 +19,18 @@ import (
 
 const (
 	maxWrites       = 25       // of one BatchWriteItem
-	maxRequestBytes = 16 << 20 // likewise
+	maxRequestBytes = 16 << 20 // of one BatchWriteItem
 	maxItemBytes    = 400 << 10
 
 	// patience is how long a commit waits for a budget, unless its callers'
-	// contexts end it before. Timeout begins after that.
+	// contexts end first. Timeout starts afterwards.
 	patience = time.Hour
 )
 
-// Put writes an item in the place of the one with its key, if there is one. It
-// returns nil once the item is durable. It shares requests with what others
-// write meanwhile; writes of one key follow one another in the order of the
-// calls. When ctx ends before the item is sent, it is not written; after that
-// Put waits for the true result.
+// Put writes an item, and replaces one with the same key. It returns nil once the
+// item is durable. Concurrent calls share requests. Writes of one key keep the
+// order of the calls. If ctx ends before the item is sent, the item is not
+// written; afterwards Put waits for the real result.
 func (s *Store) Put(ctx context.Context, table string, it sluice.Item) error {
 	w, err := s.newPut(table, it, s.keysOf(ctx, table))
 	if err != nil {
@@ -40,7 +39,7 @@ func (s *Store) Put(ctx context.Context, table string, it sluice.Item) error {
 	return s.write(ctx, w)
 }
 
-// Delete deletes the item with the key, if there is one, as Put writes one.
+// Delete deletes the item with the key if it exists, in the way of Put.
 func (s *Store) Delete(ctx context.Context, table string, key sluice.Item) error {
 	w, err := s.newDelete(table, key, nil)
 	if err != nil {
@@ -49,36 +48,35 @@ func (s *Store) Delete(ctx context.Context, table string, key sluice.Item) error
 	return s.write(ctx, w)
 }
 
-// PutAll is Put for several items; one error per item, or nil when all are
-// durable. Requests go several at a time, so that only items of one key are
-// written in their order. After one of a key has failed for the moment, later
-// ones of that key fail unsent: written before it, they would be overwritten
-// by it when it is tried again.
+// PutAll is Put for several items. It returns one error per item, or nil when all
+// are durable. Requests run concurrently, so only items of one key keep their
+// order. After a temporary failure of a key, later items of that key fail unsent:
+// a retry of the earlier item would overwrite them.
 func (s *Store) PutAll(ctx context.Context, table string, items []sluice.Item) []error {
 	return s.writeAll(ctx, table, items, s.newPut, nil, nil)
 }
 
-// DeleteAll is Delete for several keys, as PutAll is for items.
+// DeleteAll is Delete for several keys, in the way of PutAll.
 func (s *Store) DeleteAll(ctx context.Context, table string, keys []sluice.Item) []error {
 	return s.writeAll(ctx, table, keys, s.newDelete, nil, nil)
 }
 
-// batchWrite is a Put or a Delete on its way.
+// batchWrite is a pending Put or Delete.
 type batchWrite struct {
 	table   string
 	id      keyID
 	key     []string // names of the key attributes
 	request types.WriteRequest
-	bytes   int     // on the wire, about
-	units   float64 // that it will consume, about
-	guard   *guard  // nil lets it pass
+	bytes   int     // approximate size in a request
+	units   float64 // expected consumption
+	guard   *guard  // nil permits the write
 }
 
-// keyID names an item. Different keys may have the same: then they are written
+// keyID identifies an item. Different keys may share one; they are then written
 // one after another without need.
 type keyID struct {
 	table string
-	hash  uint64 // of the key attributes with their names; 1 and 1.0 have the same
+	hash  uint64 // of the key attributes with their names; 1 and 1.0 are equal
 }
 
 func (s *Store) newPut(table string, it sluice.Item, keys keysOf) (*batchWrite, error) {
@@ -131,7 +129,7 @@ func (s *Store) write(ctx context.Context, w *batchWrite) error {
 	return fromBatch(w.table, s.batcher(w.table).Do(ctx, w))
 }
 
-// fromBatch says of which table what package batch itself says.
+// fromBatch adds the table to errors of package batch itself.
 func fromBatch(table string, err error) error {
 	var told *tableError
 	if err == nil || errors.As(err, &told) {
@@ -144,8 +142,8 @@ func notSent(table string, err error) error {
 	return &tableError{table, fmt.Errorf("not sent: %w", err)}
 }
 
-// newBatchers makes one Batcher for all tables, and one for each that has a
-// budget: what waits for a budget holds up no other table.
+// newBatchers makes one Batcher for all tables, and one for each table with a
+// budget: a wait for a budget delays no other table.
 func (s *Store) newBatchers() {
 	s.shared = s.newBatcher(s.opt.Timeout)
 	for table := range s.budget.buckets {
@@ -172,9 +170,9 @@ func (s *Store) batcher(table string) *batch.Batcher[*batchWrite] {
 	return s.shared
 }
 
-// setApart gives a table that was throttled a Batcher of its own, and leaves it
-// there: what waits for its throughput would hold up the writes to other tables
-// in the same request, and keep all requests to itself.
+// setApart gives a throttled table a Batcher of its own for good. Its waits would
+// otherwise delay writes to other tables in the same request and occupy all
+// requests.
 func (s *Store) setApart(table string) {
 	if name := tableName(table); s.batcher(table) == s.shared {
 		s.own.LoadOrStore(name, s.newBatcher(s.opt.Timeout))
@@ -190,8 +188,8 @@ func (s *Store) keysOf(ctx context.Context, table string) keysOf {
 	return func() ([]string, error) { return s.keys.of(ctx, table) }
 }
 
-// writeAll writes items under a guard, and tells done of each as soon as its result
-// is known. Both may be nil.
+// writeAll writes items under a guard, and passes each result to done when it is
+// known. Both may be nil.
 func (s *Store) writeAll(ctx context.Context, table string, items []sluice.Item, newWrite makeWrite, g *guard, done func([]sluice.Item, []error)) []error {
 	if len(items) == 0 {
 		return nil
@@ -231,14 +229,14 @@ type many struct {
 	store  *Store
 	table  string
 	items  []sluice.Item
-	writes []*batchWrite // nil where there is an error already
+	writes []*batchWrite // nil if it already has an error
 	errs   []error
 	guard  *guard
 	done   func([]sluice.Item, []error) // may be nil
 }
 
-// waves divides the writes so that no wave has a key twice, and the n-th write
-// of a key is in the n-th wave; and lists the keys.
+// waves divides the writes so that no wave has a key twice: the n-th write of a
+// key is in the n-th wave. It also returns the keys.
 func (m *many) waves() (waves [][]int, ids []keyID) {
 	count := make(map[keyID]int, len(m.writes))
 	for i, w := range m.writes {
@@ -258,7 +256,7 @@ func (m *many) waves() (waves [][]int, ids []keyID) {
 	return waves, ids
 }
 
-// without leaves out the writes whose key has failed before.
+// without omits the writes whose key has failed before.
 func (m *many) without(wave []int, behind map[keyID]error) []int {
 	return slices.DeleteFunc(slices.Clone(wave), func(i int) bool {
 		err := behind[m.writes[i].id]
@@ -278,9 +276,9 @@ func (m *many) write(ctx context.Context, wave []int) {
 	inParallel(len(chunks), m.store.opt.InFlight, func(n int) { m.writeChunk(ctx, chunks[n]) })
 }
 
-// inParallel calls f with each number below n, up to most at a time. It returns
-// when all calls have. A panic, which can be one of a hook, is for the caller's
-// goroutine, and only after all others have ended.
+// inParallel calls f with each number below n, up to most at a time, and returns
+// when all calls have. It re-raises a panic, such as of a hook, on the caller's
+// goroutine after all others have ended.
 func inParallel(n, most int, f func(int)) {
 	var next atomic.Int64
 	work := func() {
@@ -334,7 +332,7 @@ func (m *many) fail(writes []int, err error) {
 	m.tell(writes)
 }
 
-// tell tells done of the results of writes.
+// tell passes the results of writes to done.
 func (m *many) tell(writes []int) {
 	if m.done == nil || len(writes) == 0 {
 		return

@@ -13,21 +13,21 @@ import (
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
-// errUnprocessed is of a write that DynamoDB gave back: its reference of
-// BatchWriteItem has the throughput as the usual reason, and backoff as the
-// cure.
+// errUnprocessed is the error of a write that DynamoDB returned unprocessed. The
+// reference of BatchWriteItem gives throughput as the usual reason, and backoff as
+// the remedy.
 var errUnprocessed = sluice.Overloaded(errors.New("DynamoDB gave the write back unprocessed: the table, or one of its partitions, has not the throughput"))
 
-// commit writes ws, of which no two have the same key, until each has its
-// result. Only what may pass is written again: a write that DynamoDB may have
-// done although its answer was lost is the same when it is done twice.
+// commit writes ws, which have distinct keys, until each has its result. It
+// repeats only temporary failures. A repeated Put or Delete has the same effect if
+// the first one's response was lost.
 func (s *Store) commit(ctx context.Context, ws []*batchWrite) []error {
 	c := committing{store: s, writes: ws, errs: make([]error, len(ws))}
 	open := make([]int, len(ws))
 	for i := range ws {
 		open[i] = i
 	}
-	// A budget is waited for before the time of the commit begins.
+	// Wait for the budget before the time of the commit begins.
 	estimate := c.estimate(open)
 	if err := s.take(ctx, estimate); err != nil {
 		c.fail(open, func(table string) error { return &tableError{table, err} })
@@ -57,7 +57,7 @@ func (s *Store) commit(ctx context.Context, ws []*batchWrite) []error {
 type committing struct {
 	store  *Store
 	writes []*batchWrite
-	errs   []error // of those to be written again, the last refusal
+	errs   []error // of writes to repeat: the last refusal
 }
 
 func (c *committing) estimate(open []int) units {
@@ -83,9 +83,9 @@ func (c *committing) giveUp(open []int, attempts int) {
 	}
 }
 
-// request writes those that are open once, and returns those that are worth
-// writing again. The estimate was taken from the budgets: guards are asked after
-// that wait, and nothing else is waited for before the request is sent.
+// request sends the open writes once, and returns those to send again. estimate
+// was taken from the budgets. Guards are asked after that wait and right before
+// the request.
 func (c *committing) request(ctx context.Context, open []int, estimate units) (again []int) {
 	s := c.store
 	if open, estimate = c.allowed(ctx, open, estimate); len(open) == 0 {
@@ -109,8 +109,8 @@ func (c *committing) request(ctx context.Context, open []int, estimate units) (a
 	return c.unprocessed(open, out.UnprocessedItems)
 }
 
-// refused says what a request's error means for its writes. When it can be the
-// fault of some of them, the others are written without those.
+// refused applies a request's error to its writes. If some writes may have caused
+// it, the others are sent without them.
 func (c *committing) refused(ctx context.Context, open []int, err error) (again []int) {
 	s := c.store
 	meaning := awserror.Of(err)
@@ -132,9 +132,8 @@ func (c *committing) refused(ctx context.Context, open []int, err error) (again 
 	return again
 }
 
-// divide returns the parts in which to look for what spoils a request: halves
-// when it is in a write; else it is a table, if there are several. Nil means
-// that there is nothing to look for.
+// divide returns the parts in which to search for the cause of a refusal: halves
+// if a write may be the cause, else tables. nil means that no search is possible.
 func (c *committing) divide(open []int, ofWrite bool) [][]int {
 	if ofWrite {
 		if len(open) < 2 {
@@ -161,10 +160,9 @@ func (c *committing) divide(open []int, ofWrite bool) [][]int {
 	return parts
 }
 
-// unprocessed sets the results of a request that was answered; what came back
-// is to be written again. The map may be nil. If something came back that was
-// not asked for, all writes of its table are taken as given back: to write
-// twice is better than not at all.
+// unprocessed sets the results of a successful request; returned writes are
+// repeated. The map may be nil. If it has an unknown write, all writes of its
+// table count as returned: writing twice is better than not at all.
 func (c *committing) unprocessed(open []int, back map[string][]types.WriteRequest) (again []int) {
 	ids := map[keyID]bool{}
 	tables := map[string]bool{}
@@ -189,7 +187,7 @@ func (c *committing) unprocessed(open []int, back map[string][]types.WriteReques
 	return again
 }
 
-// find returns the id of the write that a request given back stands for.
+// find returns the id of the write that was returned.
 func (c *committing) find(open []int, table string, r types.WriteRequest) (keyID, bool) {
 	attributes := map[string]types.AttributeValue(nil)
 	switch {

@@ -13,26 +13,25 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 )
 
-// keySchemas knows the names of the key attributes of tables: those that
-// Options name, and those it asked for, once each.
+// keySchemas caches the names of the key attributes of tables, from Options or
+// from one request each.
 type keySchemas struct {
 	ask func(ctx context.Context, table string) ([]string, error)
 
 	mu     sync.Mutex
-	tables map[string]*keySchema // by name or ARN, as the table was called: two accounts may have the same names
+	tables map[string]*keySchema // by the name or ARN that the caller used: two accounts may have the same names
 }
 
 type keySchema struct {
-	done  chan struct{} // closed when the rest is there
+	done  chan struct{} // closed when the fields below are set
 	names []string      // the partition key first
 	err   error
 
-	gaveUp bool // the context of the one that asked has ended
-	given  bool // by Options: of a bare name, for ARNs with that name, too
+	gaveUp bool // the context of the requester ended
+	given  bool // from Options: a bare name also covers ARNs with that name
 }
 
-// set names the key attributes of a table, as Options give them or as they were
-// found.
+// set stores the key attributes of a table, from Options or from the service.
 func (k *keySchemas) set(table string, names []string, given bool) {
 	done := make(chan struct{})
 	close(done)
@@ -47,8 +46,8 @@ func (k *keySchemas) set(table string, names []string, given bool) {
 	}
 }
 
-// known returns the names of a table's key attributes as far as it can without
-// asking.
+// known returns the names of a table's key attributes without a request, if
+// possible.
 func (k *keySchemas) known(table string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,7 +61,7 @@ func (k *keySchemas) known(table string) []string {
 	return nil
 }
 
-// schema is what there is of a table; k.mu is held.
+// schema returns the entry of a table; k.mu is held.
 func (k *keySchemas) schema(table string) *keySchema {
 	schema := k.tables[table]
 	if byName := k.tables[tableName(table)]; schema == nil && byName != nil && byName.given {
@@ -71,8 +70,8 @@ func (k *keySchemas) schema(table string) *keySchema {
 	return schema
 }
 
-// of returns the names of a table's key attributes. Callers that come while
-// another asks get its answer; an error is not kept.
+// of returns the names of a table's key attributes. Concurrent callers share one
+// request. Errors are not cached.
 func (k *keySchemas) of(ctx context.Context, table string) ([]string, error) {
 	for {
 		k.mu.Lock()
@@ -113,14 +112,14 @@ func (k *keySchemas) askFor(ctx context.Context, table string, schema *keySchema
 	return schema.names, schema.err
 }
 
-// KeyNames returns the names of a table's key attributes, the partition key first:
-// those of Options.Keys, or those that DescribeTable has said.
+// KeyNames returns the names of a table's key attributes, the partition key first,
+// from Options.Keys or DescribeTable.
 func (s *Store) KeyNames(ctx context.Context, table string) ([]string, error) {
 	names, err := s.keys.of(ctx, table)
 	return slices.Clone(names), err
 }
 
-// keyNames asks for the key attributes of a table.
+// keyNames requests the key attributes of a table.
 func (s *Store) keyNames(ctx context.Context, table string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
 	defer cancel()

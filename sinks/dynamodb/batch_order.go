@@ -8,20 +8,20 @@ import (
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
-// lanes let writes of one key follow one another, first come, first served.
-// One is in from before it joins a batch until its result is there. So no
-// request has a key twice, which DynamoDB refuses, and none overtakes another
-// one in a request of its own.
+// lanes serialise writes of one key, first come, first served. A write holds its
+// lane from before it joins a batch until its result. So no request has a key
+// twice, which DynamoDB refuses, and no write overtakes another in its own
+// request.
 type lanes struct {
 	mu     sync.Mutex
-	queues map[keyID][]chan struct{} // of those that wait; a key is in it while somebody is in
+	queues map[keyID][]chan struct{} // waiting callers; a key is present while its lane is held
 }
 
-// enter returns when the caller is in the lanes of all ids, or with the cause
-// of ctx and in none. It takes its place in all of them at one time, so that
-// two callers never wait for each other. ids holds none twice. A handler that
-// waits gives back its place among those of its flow, as it does in a batch:
-// else those that wait for one key would hold up all others.
+// enter returns when the caller holds the lanes of all ids, or returns the cause
+// of ctx and holds none. It queues for all of them at once, so two callers never
+// wait for each other. ids has no duplicates. A waiting handler gives back its
+// slot in its flow, as in a batch. Otherwise waiters for one key would delay all
+// other records.
 func (l *lanes) enter(ctx context.Context, ids []keyID) error {
 	waits := l.queue(ids)
 	if len(waits) == 0 {
@@ -41,7 +41,7 @@ func (l *lanes) enter(ctx context.Context, ids []keyID) error {
 	return nil
 }
 
-// queue returns what to wait for.
+// queue returns the channels to wait for.
 func (l *lanes) queue(ids []keyID) (waits []chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *lanes) queue(ids []keyID) (waits []chan struct{}) {
 	return waits
 }
 
-// withdraw leaves the lanes that the caller is in and the queues of others.
+// withdraw leaves held lanes and queues of others.
 func (l *lanes) withdraw(ids []keyID, waits []chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *lanes) withdraw(ids []keyID, waits []chan struct{}) {
 	}
 }
 
-// leave lets the next ones in.
+// leave admits the next callers.
 func (l *lanes) leave(ids []keyID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// tooLarge says why DynamoDB would never take an item for its size. It lets
-// pass what is doubtful: DynamoDB counts numbers in a way of its own.
+// tooLarge describes why DynamoDB would refuse an item for its size. It accepts
+// doubtful sizes, because DynamoDB counts numbers in its own way.
 func tooLarge(it sluice.Item) error {
-	if len(it.Raw()) <= maxItemBytes { // no smaller than what counts
+	if len(it.Raw()) <= maxItemBytes { // an upper bound of the counted size
 		return nil
 	}
 	if n := sizeOf(it); n > maxItemBytes {
@@ -19,8 +19,8 @@ func tooLarge(it sluice.Item) error {
 	return nil
 }
 
-// sizeOf returns about what DynamoDB counts as the bytes of an item, and never
-// more.
+// sizeOf estimates the bytes of an item as DynamoDB counts them. It is never
+// larger.
 func sizeOf(it sluice.Item) int {
 	n := 0
 	for name, v := range it.All() {

@@ -11,9 +11,8 @@ import (
 	"github.com/sluicehq/sluice/internal/budget"
 )
 
-// tableBudgets bound the write units taken of the tables that have a limit. What
-// a write consumes is more than the item: indexes, and the item that was there
-// before, count as well.
+// tableBudgets limit the write units taken from tables. A write consumes more than
+// the item: indexes and the previous item count too.
 type tableBudgets struct {
 	buckets map[string]*budget.Bucket // by name of the table; not changed
 }
@@ -29,11 +28,11 @@ func newBudget(rates map[string]float64) tableBudgets {
 	return b
 }
 
-// of returns the bucket of a table, nil when it has no limit.
+// of returns the bucket of a table, or nil without a limit.
 func (b tableBudgets) of(table string) *budget.Bucket { return b.buckets[tableName(table)] }
 
-// tableName is the name in a table's ARN, or the name itself: requests and
-// answers may have either.
+// tableName returns the name in a table's ARN, or the name itself: requests and
+// responses may have either.
 func tableName(table string) string {
 	if strings.HasPrefix(table, "arn:") {
 		return table[strings.LastIndexByte(table, '/')+1:]
@@ -41,9 +40,9 @@ func tableName(table string) string {
 	return table
 }
 
-// take waits until the budgets of all tables have something left, and takes
-// the estimate from them. Each request that writes calls it first, and settle
-// afterwards with the same estimate. On an error nothing is taken.
+// take waits until the budgets of all tables have units left, and takes the
+// estimate from them. Each write request calls it first, and then settle with the
+// same estimate. On an error it takes nothing.
 func (s *Store) take(ctx context.Context, estimate units) error {
 	if len(s.budget.buckets) == 0 {
 		return nil
@@ -65,9 +64,9 @@ func (s *Store) take(ctx context.Context, estimate units) error {
 	return nil
 }
 
-// settle gives the estimate of a request back and takes what was consumed
-// instead, which the answer says if the request asked for
-// ReturnConsumedCapacity. Without an answer, consumed is nil.
+// settle returns the estimate of a request and takes the real consumption instead.
+// The response has it if the request set ReturnConsumedCapacity. Without a
+// response, consumed is nil.
 func (s *Store) settle(estimate units, consumed []types.ConsumedCapacity) {
 	if len(s.budget.buckets) > 0 {
 		for table, n := range estimate {
@@ -87,9 +86,9 @@ func (s *Store) settle(estimate units, consumed []types.ConsumedCapacity) {
 	}
 }
 
-// settleAfter is settle for a request that may have failed. What DynamoDB may
-// have done, and a condition that it has judged, cost units that no answer
-// tells: then the estimate stays taken.
+// settleAfter is settle for a request that may have failed. A write that may have
+// happened, and a checked condition, cost units that no response reports: then the
+// estimate stays taken.
 func (s *Store) settleAfter(err error, estimate units, consumed []types.ConsumedCapacity) {
 	if mayBeDone(err) || awserror.Code(err) == "ConditionalCheckFailedException" || reasonsOf(err) != nil {
 		return

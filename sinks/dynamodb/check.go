@@ -12,15 +12,15 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 )
 
-// checkAttempts take some seconds: a service that begins beside the program is
-// waited for, and somebody may be watching.
+// checkAttempts take a few seconds: Check waits for a service that starts together
+// with the program, and somebody may be watching.
 const checkAttempts = 8
 
-// Check tells at the start whether tables exist and can be reached with the
-// credentials there are; the error says of each that cannot what to do. While
-// the service cannot be reached, Check asks again for some seconds a table. It
-// needs the permission dynamodb:DescribeTable, without which a table that
-// Options.Keys name passes: the service was reached and knew who asked.
+// Check verifies at the start that tables exist and are reachable with the current
+// credentials. Its error has advice for each failed table. While the service is
+// unreachable, Check retries for a few seconds per table. It needs the permission
+// dynamodb:DescribeTable. Without that permission a table in Options.Keys passes,
+// because the service was reached and knew the caller.
 func (s *Store) Check(ctx context.Context, tables ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
 	defer cancel()
@@ -55,7 +55,7 @@ func (s *Store) check(ctx context.Context, table string) error {
 	return nil
 }
 
-// named returns what Options.Keys say of a table.
+// named returns the entry of Options.Keys for a table.
 func (s *Store) named(table string) []string {
 	for t, names := range s.opt.Keys {
 		if tableName(t) == tableName(table) {

@@ -17,20 +17,20 @@ import (
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
-// operation is an Op as the SDK takes it. What an Op leaves out is nil here.
+// operation is an Op in the types of the SDK. Missing parts are nil.
 type operation struct {
 	kind      dynamo.OpKind
 	table     string
-	key       map[string]types.AttributeValue // of all but a Put
+	key       map[string]types.AttributeValue // except of a Put
 	item      map[string]types.AttributeValue // of a Put
 	update    *string
 	condition *string
 	names     map[string]string
 	values    map[string]types.AttributeValue
-	size      int // about what it takes in a request
+	size      int // approximate size in a request
 }
 
-// convert makes an operation of op. What it refuses will never be taken.
+// convert makes an operation from op. Its errors are permanent.
 func convert(op dynamo.Op) (operation, error) {
 	o := operation{kind: op.Kind, table: op.Table, update: given(op.Update), condition: given(op.Condition)}
 	if op.Table == "" {
@@ -81,9 +81,8 @@ func given(s string) *string {
 	return &s
 }
 
-// value makes an attribute value of what stands for a placeholder. Only the
-// types that dynamo.Op.Value names are taken: of others, such as a float64, it
-// would have to be guessed how they are meant.
+// value converts the value of a placeholder. It accepts only the types of
+// dynamo.Op.Value: for others, such as a float64, the meaning would be a guess.
 func value(v any) (_ types.AttributeValue, size int, _ error) {
 	switch v := v.(type) {
 	case nil:
@@ -160,8 +159,8 @@ func validNumber(n string) error {
 	return nil
 }
 
-// transacted returns o as a part of a transaction. The item that was found is
-// asked for where the condition does not hold.
+// transacted returns o as part of a transaction. A failed condition returns the
+// item.
 func (o *operation) transacted() types.TransactWriteItem {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	switch o.kind {
@@ -188,7 +187,7 @@ func (o *operation) transacted() types.TransactWriteItem {
 	}
 }
 
-// single returns o as a request of its own; one of the three is not nil.
+// single returns o as its own request; one of the results is not nil.
 func (o *operation) single() (put *dynamodb.PutItemInput, update *dynamodb.UpdateItemInput, del *dynamodb.DeleteItemInput) {
 	const old, capacity = types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnConsumedCapacityTotal
 	switch o.kind {
@@ -211,7 +210,7 @@ func (o *operation) single() (put *dynamodb.PutItemInput, update *dynamodb.Updat
 	return put, update, del
 }
 
-// addition is the Update that adds to the item of a.
+// addition returns the Update for the additions to the item of a.
 func addition(a *dynamo.Add, by map[string]int64) *types.Update {
 	names := make(map[string]string, len(by)+1)
 	values := make(map[string]types.AttributeValue, len(by))

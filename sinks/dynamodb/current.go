@@ -8,10 +8,9 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Current reads the item that a record is about, as it is now, consistently: the
-// absent Item when there is none. It asks for the table by the ARN in the record,
-// so that a table of the same name elsewhere never answers. It is Options.Current
-// of handlers/projection.
+// Current reads the current item of a record, consistently; a missing one is the
+// absent Item. It uses the table's ARN in the record, so a table of the same name
+// elsewhere never answers. Use it as Options.Current of handlers/projection.
 func (s *Store) Current(ctx context.Context, rec *sluice.Record) (sluice.Item, error) {
 	table, _, _ := strings.Cut(rec.StreamARN, "/stream/")
 	if !strings.Contains(table, ":table/") || rec.Keys.Len() == 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
-// DeleteGuarded deletes items that may have to stay after all, up to InFlight
-// requests at a time; see [dynamo.GuardedDelete]. Without a condition it is
-// [Store.DeleteAll] with a guard. With one, each item is a DeleteItem request, in
-// no order with other writes of its key.
+// DeleteGuarded deletes items that a guard may still spare, with up to InFlight
+// concurrent requests; see [dynamo.GuardedDelete]. Without a condition it is
+// [Store.DeleteAll] with a guard. With one, each item is a DeleteItem request,
+// unordered with other writes of its key.
 func (s *Store) DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete) {
 	g := &guard{may: d.Guard}
 	if d.Condition == "" {
@@ -43,14 +43,14 @@ func (s *Store) enterGuarded(ctx context.Context) error {
 	}
 }
 
-// guard is the Guard of one call. The nil guard lets everything pass.
+// guard is the Guard of one call. The nil guard permits everything.
 type guard struct {
 	may     func(context.Context) error
-	refused atomic.Pointer[error] // by the first request that it held back
+	refused atomic.Pointer[error] // error of the first request that it stopped
 }
 
-// ask asks whether a request may be sent now; refusal has the answer. A panic is a
-// refusal: it must not end a goroutine of somebody else's.
+// ask asks whether a request may be sent now; refusal has the answer. A panic
+// counts as a refusal, because it must not end another caller's goroutine.
 func (g *guard) ask(ctx context.Context) {
 	if g == nil || g.refusal() != nil {
 		return
@@ -70,7 +70,7 @@ func (g *guard) ask(ctx context.Context) {
 
 var errGuardEnded = errors.New("the guard ended its goroutine")
 
-// refusal is the error of a guard that has held back a request before.
+// refusal returns the error of a guard that has stopped a request.
 func (g *guard) refusal() error {
 	if g == nil {
 		return nil
@@ -81,13 +81,13 @@ func (g *guard) refusal() error {
 	return nil
 }
 
-// promptly is how long the guards of one request may take together. After a longer
-// time the first answers are old, and all guards are asked again.
+// promptly is the longest time for the guards of one request together. After that
+// the first answers are old, and all guards are asked again.
 const promptly = 20 * time.Millisecond
 
-// allowed asks the guards of writes that are about to be sent, and returns the
-// writes that may be. The others get their guard's error and give back their part
-// of the estimate.
+// allowed asks the guards of writes right before the request, and returns the
+// permitted writes. The others get their guard's error and return their part of
+// the estimate.
 func (c *committing) allowed(ctx context.Context, open []int, estimate units) ([]int, units) {
 	var guards []*guard
 	for _, i := range open {
@@ -115,7 +115,7 @@ func (c *committing) allowed(ctx context.Context, open []int, estimate units) ([
 	return rest, c.estimate(rest)
 }
 
-// askAll asks guards at the same time, until all answers are fresh.
+// askAll asks guards concurrently, until all answers are fresh.
 func askAll(ctx context.Context, guards []*guard) {
 	for len(guards) > 0 {
 		began := time.Now()

@@ -24,32 +24,31 @@ import (
 )
 
 const (
-	slowTransaction = 300 * time.Millisecond // others wait for its items so long; by then it hangs, and may not have reached DynamoDB
-	onceLinger      = time.Millisecond       // shorter than others': a unit waits for transactions as well
+	slowTransaction = 300 * time.Millisecond // others wait this long for its items; a slower one may not have reached DynamoDB
+	onceLinger      = time.Millisecond       // shorter than for other commits: a unit waits for transactions as well
 )
 
-// Once applies a Unit, or finds that it was applied before. When it returns
-// nil, all of the Unit is durable but for the Adds that Applied.Dropped names.
+// Once applies a Unit, or finds that it was applied before. When it returns nil,
+// the Unit is durable, except for the Adds in Applied.Dropped.
 //
-// Units that are asked for at the same time share transactions: markers beside
-// each other, Adds to one item summed up. Transactions of one Store that touch
-// the same item run one after another, and what comes meanwhile goes into the
-// next one. So a hot counter costs one write a transaction, not one a record,
-// and does not conflict with itself. Units of other items do not wait for it.
-// A transaction that takes longer than 300 ms is not waited for: then DynamoDB
-// finds the conflict.
+// Concurrent units share transactions: markers side by side, and Adds to one item
+// summed. Transactions of one Store that touch the same item run one after
+// another, and units that arrive meanwhile go into the next one. So a hot counter
+// costs one write per transaction, not per record, and does not conflict with
+// itself. Units of other items do not wait for it. After 300 ms nobody waits for a
+// transaction: DynamoDB then detects the conflict.
 //
-// A condition of Ops that does not hold is a [*dynamo.ConditionError] with the
-// indexes in u.Ops. What will never succeed is sluice.Permanent: an item that
-// is touched twice, more than 100 operations, an Add to what is no number, an
-// item that would become too large. Any other error may pass; whether the Unit
-// was applied is then unknown, and Once with the same marker tells.
+// A failed condition of Ops is a [*dynamo.ConditionError] with the indexes in
+// u.Ops. An impossible Unit is sluice.Permanent: it touches an item twice, has
+// more than 100 operations, adds to a value that is not a number, or makes an item
+// too large. Any other error may be temporary. It is then unknown whether the Unit
+// was applied; Once with the same marker finds out.
 //
-// When an answer is lost, the next attempt finds the marker: then
-// Applied.Before is true although this very call has written.
+// If a response is lost, the next attempt finds the marker. Then Applied.Before is
+// true although this very call has written.
 //
-// When ctx ends before the Unit is sent, it is withdrawn; once it is sent, Once
-// waits for the true result. What DynamoDB refuses for the moment is sent up to
+// If ctx ends before the Unit is sent, the Unit is withdrawn; afterwards Once
+// waits for the real result. Temporary refusals are repeated up to
 // Options.Attempts times, within Options.Timeout.
 func (s *Store) Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error) {
 	n, err := s.newUnit(u)
@@ -65,20 +64,20 @@ func (s *Store) Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
 }
 
 // once groups the units of concurrent callers into commits. A commit packs its
-// units into transactions that touch different items, and starts these. A unit
-// is done when its own transaction has ended. A unit that needs an item of
-// another transaction waits for that one, and goes into a later commit.
+// units into transactions that touch different items, and starts these. A unit is
+// done when its own transaction has ended. A unit that needs an item of another
+// transaction waits for that one, and goes into a later commit.
 type once struct {
 	send    func(context.Context, *dynamodb.TransactWriteItemsInput) error
-	explain func(error) error // for people
+	explain func(error) error // adds advice to errors
 	opt     Options
 	batch   *batch.Batcher[*unit]
 	commits *commits.Commits
-	asked   atomic.Uint64 // units
-	sending chan struct{} // holds one for each transaction on its way
+	asked   atomic.Uint64 // number of units
+	sending chan struct{} // one element per running transaction
 
 	mu      sync.Mutex
-	holders map[ref]*step // of the items that transactions have not given free
+	holders map[ref]*step // of the items that running transactions hold
 }
 
 func newOnce(send func(context.Context, *dynamodb.TransactWriteItemsInput) error, explain func(error) error, opt Options) *once {
@@ -92,8 +91,8 @@ func newOnce(send func(context.Context, *dynamodb.TransactWriteItemsInput) error
 	return o
 }
 
-// transactOnce is how Once sends. Only lost answers are repeated as they are;
-// after anything else there is something to change first.
+// transactOnce sends a transaction for Once. It repeats it unchanged only after a
+// lost response. After any other failure the transaction must change first.
 func (s *Store) transactOnce(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
 	return s.transact(ctx, in, repeated{attempts: 3, backoff: s.opt.Backoff, again: func(err error) bool {
 		m := awserror.Of(err)
@@ -101,7 +100,7 @@ func (s *Store) transactOnce(ctx context.Context, in *dynamodb.TransactWriteItem
 	}})
 }
 
-// do returns when u is applied or has failed.
+// do returns when u was applied or has failed.
 func (o *once) do(ctx context.Context, u *unit) error {
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Timeout)
 	defer cancel()
@@ -128,8 +127,8 @@ func (o *once) do(ctx context.Context, u *unit) error {
 	}
 }
 
-// await waits, parked, until the transaction of u has ended, or until the one that
-// u is behind gives its items free. When ctx ends first, u is withdrawn from there.
+// await waits, parked, for the end of u's transaction, or until the transaction
+// before u frees its items. If ctx ends first, it withdraws u there.
 func (o *once) await(ctx context.Context, u *unit) error {
 	u.member.Park()
 	if u.sent {
@@ -159,8 +158,8 @@ func (o *once) withdraw(u *unit) bool {
 	return i >= 0
 }
 
-// pauseParked waits for d as a handler that gives its place to others. It
-// returns false, at once, when ctx would end before.
+// pauseParked waits for d while the handler's slot is free for others. It returns
+// false at once if ctx would end before.
 func pauseParked(ctx context.Context, d time.Duration) bool {
 	m := quorum.From(ctx)
 	m.Park()
@@ -168,9 +167,8 @@ func pauseParked(ctx context.Context, d time.Duration) bool {
 	return backoff.Within(ctx, d)
 }
 
-// commit starts transactions for units, the oldest first, so that each has its
-// turn. While as many as are allowed are on their way, what comes gathers for
-// the next commit.
+// commit starts transactions for units, oldest first. While the allowed number is
+// running, new units gather for the next commit.
 func (o *once) commit(ctx context.Context, units []*unit) []error {
 	slices.SortFunc(units, func(a, b *unit) int { return cmp.Compare(a.nth, b.nth) })
 	deadline, _ := ctx.Deadline() // ctx itself ends with this commit
@@ -182,7 +180,7 @@ func (o *once) commit(ctx context.Context, units []*unit) []error {
 				o.run(deadline, t)
 			}()
 		case <-ctx.Done():
-			go o.run(deadline, t) // which says that its time is over
+			go o.run(deadline, t) // run reports a timeout itself
 		}
 	}
 	return nil
@@ -200,8 +198,8 @@ func (o *once) start(units []*unit) []*transaction {
 	return ts
 }
 
-// run makes one attempt to apply the units of t, and wakes all who wait. What it
-// calls may panic, or end its goroutine.
+// run makes one attempt to apply the units of t, and wakes all waiting callers.
+// User code in it may panic or end its goroutine.
 func (o *once) run(deadline time.Time, t *transaction) {
 	begin, returned := time.Now(), false
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
@@ -225,8 +223,8 @@ func (o *once) run(deadline time.Time, t *transaction) {
 	returned = true
 }
 
-// apply sends t. Where one of several units must be to blame for what became of
-// all, it sends each half apart.
+// apply sends t. If one of several units may be the cause of a failure, it sends
+// each half separately.
 func (o *once) apply(ctx context.Context, t *transaction) {
 	if t.err = context.Cause(ctx); t.err == nil {
 		t.err = o.send(ctx, t.input())
@@ -243,8 +241,8 @@ func (o *once) apply(ctx context.Context, t *transaction) {
 	}
 }
 
-// judge says which units of t are tried again, and that those behind it with the
-// marker of one that is applied need no request. It counts those that are done.
+// judge decides which units of t are retried. Units behind t with the marker of an
+// applied unit need no request. It counts units that are done.
 func (o *once) judge(t *transaction) (done, failed int) {
 	applied, tries := map[ref]*unit{}, 0
 	for _, u := range t.units {
@@ -256,7 +254,7 @@ func (o *once) judge(t *transaction) (done, failed int) {
 			tries = max(tries, u.tries)
 		}
 	}
-	wait := backoff.Full(o.opt.Backoff, o.opt.Backoff<<10, tries) // for all, so that they come back together
+	wait := backoff.Full(o.opt.Backoff, o.opt.Backoff<<10, tries) // the same for all, so that they return together
 	for _, u := range t.units {
 		switch {
 		case u.again:
@@ -280,11 +278,11 @@ func (o *once) judge(t *transaction) (done, failed int) {
 	return done, failed
 }
 
-// free gives the items of t to the units behind it, the first time.
+// free frees the items of t for the units behind it, once.
 func (o *once) free(t *transaction) {
 	o.mu.Lock()
 	refs, behind := t.refs, t.behind
-	t.refs, t.behind = nil, nil // from now on no unit can be withdrawn, or come behind t
+	t.refs, t.behind = nil, nil // from now on no unit can be withdrawn from t, or wait behind it
 	for _, r := range refs {
 		delete(o.holders, r)
 	}
@@ -295,7 +293,7 @@ func (o *once) free(t *transaction) {
 	}
 }
 
-// unpark comes before units are woken, for all: see [quorum.Unpark].
+// unpark runs before units are woken; see [quorum.Unpark].
 func unpark(units []*unit) {
 	members := make([]*quorum.Member, len(units))
 	for i, u := range units {

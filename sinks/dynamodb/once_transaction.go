@@ -11,31 +11,31 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 )
 
-// transaction is a TransactWriteItems for some units.
+// transaction is one TransactWriteItems for some units.
 type transaction struct {
 	units []*unit
 	steps []*step
 	bytes int
 	err   error
 
-	refs   []ref         // that it holds; refs and behind are guarded by once.mu
-	behind []*unit       // that wait for refs
+	refs   []ref         // items that it holds; once.mu guards refs and behind
+	behind []*unit       // units that wait for refs
 	freed  chan struct{} // closed when refs are free
 	ended  chan struct{} // closed when units have their outcome
 }
 
-// step is one operation of a transaction: one part, or several that add to the
+// step is one operation of a transaction: one part, or several additions to the
 // same item.
 type step struct {
 	of    *transaction
 	index int
 	parts []*part
-	by    map[string]int64 // of Adds: the sums
+	by    map[string]int64 // sums of Adds
 }
 
 // pack puts units into new transactions. No two transactions touch one item: at
-// has those of all that hold any. A unit without a place is to go again, once the
-// transaction at places is freed. Until then that one holds all items of the unit,
+// has the items of all that hold any. A unit without a place waits for the
+// transaction at places. Until then that transaction holds all items of the unit,
 // so that no younger unit takes them.
 func pack(units []*unit, at map[ref]*step) (ts, places []*transaction) {
 	for _, u := range units {
@@ -63,7 +63,7 @@ func pack(units []*unit, at map[ref]*step) (ts, places []*transaction) {
 	return ts, places
 }
 
-// hold has those who need an item of u wait for t, as u does.
+// hold makes units that need an item of u wait for t, like u.
 func (t *transaction) hold(u *unit, at map[ref]*step) {
 	for p := range u.written {
 		if at[p.ref] == nil {
@@ -93,7 +93,7 @@ func (t *transaction) add(u *unit, at map[ref]*step) {
 	t.bytes += u.size
 	for p := range u.written {
 		s := at[p.ref]
-		if s == nil || !s.merges(p) { // of u's own, when they are only alike
+		if s == nil || !s.merges(p) { // of u itself, if they are only alike
 			s = &step{of: t, index: len(t.steps)}
 			at[p.ref] = s
 			t.refs = append(t.refs, p.ref)
@@ -112,8 +112,8 @@ func (t *transaction) add(u *unit, at map[ref]*step) {
 	}
 }
 
-// merges reports whether p can be added to what s adds. A sum that leaves the
-// range of int64 cannot: it would wrap.
+// merges reports whether p can be added to the sums of s. A sum that overflows
+// int64 cannot.
 func (s *step) merges(p *part) bool {
 	if len(s.parts) == 0 { // held for another unit
 		return false
@@ -144,8 +144,8 @@ func (t *transaction) input() *dynamodb.TransactWriteItemsInput {
 	return &dynamodb.TransactWriteItemsInput{TransactItems: items}
 }
 
-// settle says what became of the units of t. It returns those that have to be
-// sent apart, because t was refused for one of them.
+// settle sets the outcomes of t's units. It returns those to send separately,
+// because t was refused for one of them.
 func (o *once) settle(t *transaction) (apart []*unit) {
 	if t.err == nil {
 		for _, u := range t.units {
@@ -177,11 +177,11 @@ func (t *transaction) fail(with outcome) {
 	}
 }
 
-// cancelled says what the reasons of a transaction mean for u, and whether u has
-// to be sent apart. A marker that is there outweighs all: the unit's own effect
-// may be why its conditions do not hold. And a condition is only believed when
-// nothing else is left open. A unit of which no reason speaks, or which does
-// without an Add now, goes again.
+// cancelled interprets the reasons of a cancelled transaction for u, and reports
+// whether u must be sent separately. An existing marker outweighs everything: the
+// unit's own effect may be why its conditions fail. A failed condition counts only
+// if nothing else is unclear. A unit without a reason, or one that now drops an
+// Add, is sent again.
 func (u *unit) cancelled(t *transaction, reasons []types.CancellationReason) (apart bool) {
 	var passing, final error
 	var failed []int
@@ -202,7 +202,7 @@ func (u *unit) cancelled(t *transaction, reasons []types.CancellationReason) (ap
 			failed, tables, found = append(failed, p.index), append(tables, p.table), append(found, r.Item)
 		case what == unmet && p.what == anAdd && !p.add.Create:
 			p.dropped = true
-		case what == forGood && len(t.steps[p.step].parts) > 1: // another one's part may be to blame
+		case what == forGood && len(t.steps[p.step].parts) > 1: // another unit's part may be the cause
 			apart = true
 		case what == forGood:
 			final = sluice.Permanent(err)

@@ -18,31 +18,31 @@ import (
 const (
 	maxOperations = 100       // of one transaction
 	maxBytes      = 4_000_000 // of one transaction; 4 MB
-	maxAttributes = 100       // that one Update adds to, so that its expression stays far from 4 KB
+	maxAttributes = 100       // in one Update, which keeps its expression far below 4 KB
 )
 
-// unit is a dynamo.Unit on its way.
+// unit is a pending dynamo.Unit.
 type unit struct {
 	marker dynamo.Marker
 	parts  []*part // the marker, then each Add with its Else, then Ops
 	size   int
-	alone  bool   // it touches an item whose key is not known, and shares no transaction
-	nth    uint64 // among the units of this Store
-	tries  int    // that were refused for the moment
+	alone  bool   // it touches an item with an unknown key, and shares no transaction
+	nth    uint64 // number of the unit in this Store
+	tries  int    // refused temporarily
 	member *quorum.Member
 	at     *transaction
-	sent   bool // in at; else it waits behind at
+	sent   bool // part of at; else waiting behind at
 
 	applied dynamo.Applied
 	outcome
 }
 
-// outcome is what came of a unit in a commit; the zero outcome: it is applied.
+// outcome is the result of a unit in a commit; zero means applied.
 type outcome struct {
-	again   bool // at once
+	again   bool // retry at once
 	err     error
-	refused bool          // for the moment
-	wait    time.Duration // before the next try; 0: no other try
+	refused bool          // temporarily
+	wait    time.Duration // before the retry; 0: no retry
 }
 
 // part is one operation of a unit.
@@ -51,12 +51,12 @@ type part struct {
 	index   int // in Unit.Adds or Unit.Ops
 	ref     ref
 	table   string
-	key     sluice.Item             // of the item that it touches; absent when it is not known
+	key     sluice.Item             // of its item; absent if unknown
 	item    types.TransactWriteItem // of markers and Ops
 	add     *dynamo.Add
-	dropped bool  // the item of the Add is not there
-	instead *part // of an Else: of this Add, when that is dropped
-	step    int   // of the transaction that it is in
+	dropped bool  // the item of the Add does not exist
+	instead *part // the Add that this Else replaces when dropped
+	step    int   // index in its transaction
 }
 
 type what uint8
@@ -67,14 +67,14 @@ const (
 	anOp
 )
 
-// ref stands for an item of a table. Two items may share one: they are then
-// kept apart as if they were the same, which does no harm.
+// ref identifies an item of a table. Two items may share one: they are then
+// treated as the same, which does no harm.
 type ref struct {
 	table string
 	key   uint64
 }
 
-// newUnit makes a unit of u, or says why it will never be applied.
+// newUnit makes a unit of u, or returns why it can never be applied.
 func (s *Store) newUnit(u dynamo.Unit) (*unit, error) {
 	if count := 1 + len(u.Adds) + len(u.Ops); count > maxOperations {
 		return nil, fmt.Errorf("it is %d operations with its marker, a transaction holds %d", count, maxOperations)
@@ -133,8 +133,8 @@ func (s *Store) appendAdd(n *unit, i int, a *dynamo.Add) error {
 	return nil
 }
 
-// appendOp adds the part of an Op to n. The key of an item that is put is known
-// when the names of the table's key attributes are.
+// appendOp appends the part of an Op to n. The key of a Put is known if the names
+// of the table's key attributes are.
 func (s *Store) appendOp(n *unit, i int, op dynamo.Op, instead *part) error {
 	c, err := convert(op)
 	if err != nil {
@@ -158,13 +158,13 @@ func newPart(w what, index int, table string, key sluice.Item) *part {
 	return &part{what: w, index: index, table: table, key: key, ref: ref{tableName(table), key.Hash()}}
 }
 
-// sameItem reports whether p and q touch the same item, as far as is known.
-// Tables of the same name may be those of two accounts.
+// sameItem reports whether p and q touch the same item, as far as known. Tables of
+// the same name may belong to two accounts.
 func (p *part) sameItem(q *part) bool {
 	return p.ref == q.ref && p.table == q.table && p.key.Exists() && q.key.Exists() && p.key.Equal(q.key)
 }
 
-// written are the parts of u that are written, as far as is known.
+// written yields the parts of u that will be written, as far as known.
 func (u *unit) written(yield func(*part) bool) {
 	for _, p := range u.parts {
 		if !p.dropped && (p.instead == nil || p.instead.dropped) && !yield(p) {
@@ -173,7 +173,7 @@ func (u *unit) written(yield func(*part) bool) {
 	}
 }
 
-// dropped are the indexes of the Adds whose item is not there.
+// dropped returns the indexes of the Adds whose item does not exist.
 func (u *unit) dropped() (adds []int) {
 	for _, p := range u.parts {
 		if p.dropped {

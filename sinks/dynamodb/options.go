@@ -11,22 +11,22 @@ import (
 
 // Options configure a Store; the zero value is ready to use.
 type Options struct {
-	// Budget is the most write capacity that the Store takes of a table, in
-	// units a second, averaged over seconds and measured by what the service
-	// says that writes have consumed. A table that is not named has no limit.
+	// Budget limits the write capacity that the Store takes of a table, in
+	// units per second, averaged over seconds and measured by the consumption
+	// that the service reports. An unnamed table has no limit.
 	Budget map[string]float64
 
-	// Keys are the names of the key attributes of tables: the partition key
-	// and, where there is one, the sort key. A table that is not named is asked
-	// once, by DescribeTable, before the first Put to it.
+	// Keys has the names of the key attributes of tables: the partition key and
+	// any sort key. For an unnamed table DescribeTable is called once, before
+	// the first Put.
 	Keys map[string][]string
 
-	InFlight int           // requests at a time of Put and Delete, of Once, and of DeleteGuarded with a condition (default 16)
+	InFlight int           // concurrent requests of Put and Delete, of Once, and of DeleteGuarded with a condition (default 16)
 	Linger   time.Duration // see [batch.Options] (default 2 ms; of Once 1 ms)
-	Timeout  time.Duration // of one commit, or one read, with its retries (default 30 s); one try has a third of it at most
-	Attempts int           // for what the service has refused for the moment, in one commit (default 8)
+	Timeout  time.Duration // of one commit, or one read, with its retries (default 30 s); one try has at most a third of it
+	Attempts int           // after temporary refusals, in one commit (default 8)
 	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 50 ms)
-	Metrics  metrics.Meter // of group commits, and of the capacity units that tables say they took (default: none)
+	Metrics  metrics.Meter // of group commits, and of the capacity units that tables report (default: none)
 	Sink     string        // label of the commits (default "dynamodb")
 }
 

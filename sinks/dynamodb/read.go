@@ -17,8 +17,7 @@ import (
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
-// Get reads the item with the key, consistently; the absent Item when there is
-// none.
+// Get reads the item with the key, consistently; a missing one is the absent Item.
 func (s *Store) Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error) {
 	in := &dynamodb.GetItemInput{TableName: &table, Key: sdkitem.Map(key), ConsistentRead: aws.Bool(true)}
 	var out *dynamodb.GetItemOutput
@@ -32,9 +31,8 @@ func (s *Store) Get(ctx context.Context, table string, key sluice.Item) (sluice.
 	return s.item(table, out.Item)
 }
 
-// Query reads one page of items; [dynamo.All] reads all. The table itself is
-// read consistently. A query that can never be answered is a sluice.Permanent
-// error.
+// Query reads one page of items; [dynamo.All] reads all pages. A query of the
+// table is consistent. An invalid query is a sluice.Permanent error.
 func (s *Store) Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) {
 	in, err := queryInput(q)
 	if err != nil {
@@ -62,7 +60,7 @@ func (s *Store) Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) 
 	return page, nil
 }
 
-// read repeats a read while its error may pass, within Timeout.
+// read repeats a read while its error may be temporary, within Timeout.
 func (s *Store) read(ctx context.Context, call, table string, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
 	defer cancel()
@@ -117,8 +115,8 @@ func queryInput(q dynamo.Query) (*dynamodb.QueryInput, error) {
 	return in, nil
 }
 
-// expression collects what the placeholders of expressions stand for: names
-// may be reserved words, and hold dots.
+// expression collects the placeholders of expressions: names may be reserved
+// words, and may contain dots.
 type expression struct {
 	names  map[string]string
 	values map[string]types.AttributeValue
@@ -153,7 +151,7 @@ func (e *expression) sort(s dynamo.Sort) (string, error) {
 	return "", fmt.Errorf("operator %q; want begins_with, <, <=, =, >=, > or BETWEEN", s.Op)
 }
 
-// attribute gives a's name and value to placeholders.
+// attribute adds a's name and value under placeholders.
 func (e *expression) attribute(name, value string, a item.Attribute) error {
 	it, err := itemOf(a)
 	for n, v := range it.All() {
@@ -165,7 +163,7 @@ func (e *expression) attribute(name, value string, a item.Attribute) error {
 	return err
 }
 
-// itemOf is item.Of with an error: a number of a query may come from outside.
+// itemOf is item.Of with an error: a number in a query may come from outside.
 func itemOf(a item.Attribute) (it item.Item, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -178,12 +176,12 @@ func itemOf(a item.Attribute) (it item.Item, err error) {
 	return item.Of(a), nil
 }
 
-// project lists attributes; "" is all.
+// project returns a projection of attributes; "" is all.
 func (e *expression) project(attributes []string) string {
 	var list []string
 	for i, a := range attributes {
 		if slices.Contains(attributes[:i], a) {
-			continue // DynamoDB refuses one that is named twice
+			continue // DynamoDB refuses duplicates
 		}
 		placeholder := fmt.Sprintf("#a%d", i)
 		e.names[placeholder] = a

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
-// mayBeDone reports whether a write that failed with err may have been done: its
-// answer was lost, or tells nothing.
+// mayBeDone reports whether a failed write may have been done: its response was
+// lost or unclear.
 func mayBeDone(err error) bool {
 	if err == nil || awserror.Of(err) > awserror.Failed {
 		return false
@@ -22,8 +22,8 @@ func mayBeDone(err error) bool {
 	return !errors.As(err, &network) || network.Op != "dial"
 }
 
-// retry repeats try, with backoff, while its error may pass, up to Attempts
-// times. The error is that of the last try, as it came.
+// retry repeats try with backoff while its error may be temporary, up to Attempts
+// times. It returns the last error unchanged.
 func (s *Store) retry(ctx context.Context, try func(context.Context) error) error {
 	return s.retryUpTo(ctx, s.opt.Attempts, try)
 }
@@ -37,23 +37,23 @@ func (s *Store) retryUpTo(ctx context.Context, attempts int, try func(context.Co
 	}
 }
 
-// try gives one request a third of Timeout: one whose connection has died
-// silently leaves time for others.
+// try gives one request a third of Timeout, so that a silently dead connection
+// leaves time for retries.
 func (s *Store) try(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
 	defer cancel()
 	return request(ctx)
 }
 
-// pause waits before try n+1 as long as backoff with full jitter says. It
-// returns false, at once, when ctx would end before.
+// pause waits before try n+1, by backoff with full jitter. It returns false at
+// once if ctx would end before.
 func (s *Store) pause(ctx context.Context, n int) bool {
 	return backoff.Within(ctx, backoff.Full(s.opt.Backoff, s.opt.Backoff<<10, n))
 }
 
-// explain says of an error of the SDK which call of which table failed where
-// and, for what people get wrong, what to do. It is sluice.Permanent when
-// it can never be, and sluice.Overloaded when it is a refusal for load. table may be empty.
+// explain adds to an SDK error the call, the table and the endpoint, and advice
+// for common mistakes. It is sluice.Permanent if it is permanent, and
+// sluice.Overloaded for a refusal for load. table may be empty.
 func (s *Store) explain(call, table string, err error) error {
 	if err == nil {
 		return nil
@@ -80,7 +80,7 @@ func (s *Store) explain(call, table string, err error) error {
 	return err
 }
 
-// tableError says which table an error is about.
+// tableError is an error with its table.
 type tableError struct {
 	table string
 	err   error

@@ -14,29 +14,28 @@ import (
 )
 
 // Store reads and writes the tables of one account and Region. It is safe for
-// concurrent use. It has no goroutine and nothing to close.
+// concurrent use. It has no goroutine and needs no Close.
 type Store struct {
 	db     *dynamodb.Client
 	opt    Options
-	where  string // for messages to people: endpoint and Region
+	where  string // endpoint and Region, for messages
 	budget tableBudgets
 
-	// Of Put and Delete.
+	// For Put and Delete.
 	keys   keySchemas
 	order  lanes
 	shared *batch.Batcher[*batchWrite]
-	own    sync.Map // *batch.Batcher[*batchWrite] by name of the table: of those with a budget, or that were throttled
+	own    sync.Map // *batch.Batcher[*batchWrite] by table name: for tables with a budget or that were throttled
 
-	guarded chan struct{} // the requests of DeleteGuarded with a condition, at a time
+	guarded chan struct{} // limits requests of DeleteGuarded with a condition
 
 	once *once
 
 	consumed *metrics.Series
 }
 
-// New returns a Store, or an error that names every option that is wrong. It
-// makes no call: [Store.Check] tells at the start whether tables can be
-// reached.
+// New returns a Store, or an error that names every invalid option. It makes no
+// call: [Store.Check] verifies the tables.
 func New(cfg aws.Config, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -45,10 +44,10 @@ func New(cfg aws.Config, o Options) (*Store, error) {
 		return nil, errors.New("dynamodb: no Region: set AWS_REGION, the profile's region, or Region of the aws.Config")
 	}
 	s := &Store{opt: o.withDefaults()}
-	// The SDK repeats nothing, the Store does. Two loops would multiply their
-	// attempts; the SDK's does not see what comes back unprocessed, does not
-	// ask the budget before it repeats, and shares one quota of retries among
-	// all tables, so that one that is throttled would cost the others theirs.
+	// The Store repeats requests, not the SDK. Two loops would multiply
+	// attempts. The SDK does not see unprocessed writes, does not ask the
+	// budget before a repeat, and shares one retry quota among all tables: one
+	// throttled table would use up the others' retries.
 	s.db = dynamodb.NewFromConfig(awsclient.Tuned(cfg, 2*s.opt.InFlight), func(c *dynamodb.Options) {
 		s.where = "at AWS in region " + c.Region
 		if c.BaseEndpoint != nil {

@@ -17,14 +17,13 @@ import (
 )
 
 // Transact makes all writes or none: one TransactWriteItems of up to 100
-// operations and 4 MB, each of another item. Without any it returns nil.
+// operations and 4 MB, each of another item. Without operations it returns nil.
 //
-// Conditions that do not hold are one [*dynamo.ConditionError] with the indexes
-// of all of them. What the service will never take is sluice.Permanent.
-// Conflicts with other writes, and what else is refused for the moment, are
-// tried again, up to Options.Attempts times within Options.Timeout. A repetition after a lost answer
-// does nothing when the first was done; a call that failed, and is made again,
-// is a new transaction: see [Store.Once].
+// Failed conditions are one [*dynamo.ConditionError] with all of their indexes. An
+// impossible write is sluice.Permanent. Conflicts with other writes and other
+// temporary refusals are retried, up to Options.Attempts times within
+// Options.Timeout. A retry after a lost response does nothing if the first was
+// done. A second call of Transact is a new transaction: see [Store.Once].
 func (s *Store) Transact(ctx context.Context, ops ...dynamo.Op) error {
 	if len(ops) == 0 {
 		return nil
@@ -54,7 +53,7 @@ func (s *Store) Transact(ctx context.Context, ops ...dynamo.Op) error {
 	return s.cancelled(reasons, tables, err)
 }
 
-// cancelled says what the reasons mean for the writes of a transaction.
+// cancelled interprets the reasons for the writes of a cancelled transaction.
 func (s *Store) cancelled(reasons []types.CancellationReason, tables []string, err error) error {
 	var failed []int
 	var of []string
@@ -76,11 +75,10 @@ func (s *Store) cancelled(reasons []types.CancellationReason, tables []string, e
 	return conditionError(failed, of, found)
 }
 
-// transact makes one TransactWriteItems, with its repetitions.
+// transact makes one TransactWriteItems with retries.
 //
-// These are left to the SDK, which gives each call a token: a token covers only
-// requests that are alike to the byte, and the SDK writes maps in another order
-// each time that it is called.
+// The SDK makes the retries, because it gives each call a token. A token covers
+// only identical bytes, and the SDK writes maps in another order in each call.
 func (s *Store) transact(ctx context.Context, in *dynamodb.TransactWriteItemsInput, r repeated) error {
 	if len(s.budget.buckets) > 0 || s.consumed != nil {
 		in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
@@ -106,7 +104,7 @@ func (s *Store) transact(ctx context.Context, in *dynamodb.TransactWriteItemsInp
 	return nil
 }
 
-// eachTry is try for those that the SDK makes.
+// eachTry is try for the SDK's retries.
 func (s *Store) eachTry(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("OneTry", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
 		err = s.try(ctx, func(ctx context.Context) (err error) {
@@ -150,14 +148,14 @@ func (r repeated) GetRetryToken(context.Context, error) (func(error) error, erro
 
 func (r repeated) GetInitialToken() func(error) error { return func(error) error { return nil } }
 
-// reason is what one reason of a cancelled transaction means.
+// reason is the meaning of one reason of a cancelled transaction.
 type reason uint8
 
 const (
 	none    reason = iota
 	unmet          // the condition does not hold
-	forNow         // a conflict, throughput, or what is not known yet
-	forGood        // the write can never be
+	forNow         // conflict, throughput, or unknown
+	forGood        // the write is impossible
 )
 
 func reasonOf(r *types.CancellationReason) reason {
@@ -182,13 +180,13 @@ func textOf(r *types.CancellationReason) string {
 	return *r.Code + ": " + *r.Message
 }
 
-// isOfLoad reports whether a transaction was cancelled for this write's share of
+// isOfLoad reports whether a transaction was cancelled because this write exceeded
 // the throughput: see TransactionCanceledException in the API reference.
 func isOfLoad(r types.CancellationReason) bool {
 	return r.Code != nil && (*r.Code == "ProvisionedThroughputExceeded" || *r.Code == "ThrottlingError")
 }
 
-// reasonsOf returns the reasons if err says that a transaction was cancelled.
+// reasonsOf returns the reasons if err is a cancelled transaction.
 func reasonsOf(err error) []types.CancellationReason {
 	var c *types.TransactionCanceledException
 	if errors.As(err, &c) {

@@ -12,21 +12,21 @@ import (
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
-// Write makes one write, under its condition if it has one. A condition that
-// does not hold is a [*dynamo.ConditionError] with the item that was found.
-// What the service will never take is sluice.Permanent; what it refuses for the
-// moment is tried again, up to Options.Attempts times within Options.Timeout.
+// Write makes one write, with its condition if set. A failed condition is a
+// [*dynamo.ConditionError] with the item found. An impossible write is
+// sluice.Permanent. Temporary refusals are retried, up to Options.Attempts times
+// within Options.Timeout.
 //
-// An answer may be lost. The write is then made again, and its condition judged
-// beside what the first one may have left: a Put that finds what it puts, and a
-// Delete that finds nothing, have succeeded; an Update whose condition no longer
-// holds says so. An expression that counts, such as "ADD #n :one", may count
-// twice: see [Store.Once].
+// After a lost response Write repeats the write, and its condition sees the effect
+// of the first. A Put that finds the same item, and a Delete that finds none, have
+// succeeded. An Update whose condition no longer holds returns that error. An
+// expression that counts, such as "ADD #n :one", may count twice: see
+// [Store.Once].
 func (s *Store) Write(ctx context.Context, op dynamo.Op) error {
 	return s.writeGuarded(ctx, op, nil)
 }
 
-// writeGuarded is Write with a guard that is asked before each request.
+// writeGuarded is Write with a guard before each request.
 func (s *Store) writeGuarded(ctx context.Context, op dynamo.Op, g *guard) error {
 	if err := g.refusal(); err != nil {
 		return &tableError{op.Table, err}
@@ -38,7 +38,7 @@ func (s *Store) writeGuarded(ctx context.Context, op dynamo.Op, g *guard) error 
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("dynamodb: table %q: %w", op.Table, err))
 	}
-	// A budget is waited for before the time of the write begins.
+	// Wait for the budget before the time of the write begins.
 	estimate := units{op.Table: 1}
 	if err := s.take(ctx, estimate); err != nil {
 		return &tableError{op.Table, err}
@@ -116,7 +116,7 @@ func (s *Store) writeSingle(ctx context.Context, o *operation) ([]types.Consumed
 	return []types.ConsumedCapacity{*capacity}, err
 }
 
-// foundOwn reports whether a condition does not hold because op was done.
+// foundOwn reports whether a condition fails because op itself was done.
 func foundOwn(err error, op dynamo.Op) bool {
 	var failed *types.ConditionalCheckFailedException
 	if !errors.As(err, &failed) {
@@ -142,8 +142,7 @@ func callOf(k dynamo.OpKind) string {
 	return "UpdateItem"
 }
 
-// conditionError tells of conditions that do not hold, with the items as the
-// service has found them.
+// conditionError returns the error for failed conditions, with the items found.
 func conditionError(failed []int, tables []string, found []map[string]types.AttributeValue) error {
 	items := make([]sluice.Item, len(found))
 	for i, m := range found {

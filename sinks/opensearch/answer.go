@@ -11,24 +11,23 @@ import (
 	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
-// result is what an answer says of one item.
+// result is the cluster's result for one item.
 type result struct {
 	said
-	index    string // that was written, if it is not the one that was asked for
+	index    string // the index written, if it differs from the requested one
 	revision document.Revision
 }
 
 // asked returns the i-th operation of a request.
 type asked func(i int) *document.Op
 
-// answerReader reads the answer of a bulk request in place. It takes from it
-// what Sink needs, without making anything of the rest. Whether "errors" is
-// true does not matter: the status of each item does.
+// answerReader reads a bulk response in place. It reads only what Sink needs. It
+// ignores "errors", because the status of each item decides.
 type answerReader struct {
 	b []byte
 	i int
 
-	index string // the last that was not the one asked for
+	index string // last index that differed from the requested one
 }
 
 var (
@@ -36,9 +35,9 @@ var (
 	errOrder  = errors.New("the answer does not fit the request: its items are others, or in another order")
 )
 
-// parseAnswer fills results, one for each of the request's operations. The
-// answer must have an item for each, in order, with its action and id; an error
-// says that nothing of it is to be believed.
+// parseAnswer fills results, one per operation of the request. The response must
+// have an item for each, in order, with its action and id. After an error, no
+// result counts.
 func parseAnswer(b []byte, op asked, results []result) error {
 	r := answerReader{b: b}
 	found := false
@@ -69,11 +68,11 @@ func parseAnswer(b []byte, op asked, results []result) error {
 	}
 }
 
-// swapped reports, as errOrder, two documents with one id that each came out
-// under the other's index. Another index than the one asked for is none by
-// itself: it is what an alias stands for.
+// swapped returns errOrder if two documents with one id came back under each
+// other's index. A different index alone is not an error: an alias resolves to
+// one.
 func swapped(op asked, results []result) error {
-	var names []string // that were asked for
+	var names []string // requested names
 	for i := range results {
 		if name := op(i).Index; len(names) == 0 || names[len(names)-1] != name && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -191,7 +190,7 @@ func (r *answerReader) indexName(op *document.Op, res *result) (err error) {
 	return nil
 }
 
-// failure reads an item's error: an object, or a text of older versions.
+// failure reads an item's error: an object, or text in older versions.
 func (r *answerReader) failure(res *result) (err error) {
 	switch r.space() {
 	case '"':
@@ -242,8 +241,8 @@ func (r *answerReader) expect(c byte) error {
 }
 
 // member steps to the n-th member of an object whose brace has been read, and
-// returns its name, which is not unescaped; nil after the last one. Its value
-// must be read before the next.
+// returns its name without unescaping; nil after the last. Read its value before
+// the next member.
 func (r *answerReader) member(n int) (name []byte, err error) {
 	c := r.space()
 	if c == '}' {
@@ -267,7 +266,7 @@ func (r *answerReader) member(n int) (name []byte, err error) {
 }
 
 // element steps to the n-th element of an array whose bracket has been read, and
-// reports whether there is one.
+// reports whether it exists.
 func (r *answerReader) element(n int) (bool, error) {
 	switch c := r.space(); {
 	case c == ']':
@@ -294,7 +293,7 @@ func (r *answerReader) quoted() ([]byte, error) {
 	return r.b[from:r.i], nil
 }
 
-// is steps over the string if it is s, and reports whether it is.
+// is steps over the string if it equals s, and reports whether it does.
 func (r *answerReader) is(s string) bool {
 	if r.space() != '"' {
 		return false
@@ -315,7 +314,7 @@ func (r *answerReader) is(s string) bool {
 	return false
 }
 
-// plain reports whether s stands in JSON as it is.
+// plain reports whether s needs no escapes in JSON.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
@@ -350,8 +349,8 @@ func (r *answerReader) number() (int, error) {
 	return int(n), err
 }
 
-// whole reads a number of 0 and above, without a fraction. One that is out of
-// range, as seq_no is where nothing was written (-2), is an error or skipped.
+// whole reads an integer of 0 or more. Other numbers, such as the seq_no -2 of an
+// item that was not written, are errors or skipped.
 func (r *answerReader) whole() (int64, error) {
 	if r.space() == '-' {
 		return 0, r.skip()
@@ -367,10 +366,9 @@ func (r *answerReader) whole() (int64, error) {
 	return n, nil
 }
 
-// skip steps over a value that nobody reads. It must be JSON all the same: an
-// answer that is not was not written by the cluster, or not wholly, and its
-// statuses say nothing. Text is taken as encoding/json takes it: a reason that is
-// cut within a character is still one.
+// skip steps over an unused value. It must still be JSON: otherwise the response
+// is not the cluster's, or incomplete, and its statuses do not count. Text is
+// accepted like in encoding/json: a reason may be cut within a character.
 func (r *answerReader) skip() error {
 	r.space()
 	end, wrong := jsonscan.Value(r.b, r.i)

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
-// budget bounds the bytes of all calls together. First come, first served.
+// budget limits the bytes of all calls together, first come, first served.
 type budget struct {
 	max int
 
@@ -22,11 +22,11 @@ type claim struct {
 	granted chan struct{}
 }
 
-// take waits until there is room for n bytes, and returns what to give back;
-// more than there can be is all there is. On an error nothing is taken.
+// take waits until n bytes are free, and returns the number to give back. A
+// request above the budget takes all of it. On an error it takes nothing.
 //
-// Who waits is in no lane and in no batch, and counts as waiting: so those who
-// hold the room never wait for one who has none.
+// A waiting caller is in no lane and no batch, and counts as waiting. So callers
+// that hold bytes never wait for one that does not.
 func (b *budget) take(ctx context.Context, n int) (int, error) {
 	n = min(n, b.max)
 	b.mu.Lock()
@@ -51,13 +51,13 @@ func (b *budget) take(ctx context.Context, n int) (int, error) {
 	if i := slices.Index(b.queue, c); i >= 0 {
 		b.queue = slices.Delete(b.queue, i, i+1)
 	} else {
-		b.taken -= n // it was granted meanwhile
+		b.taken -= n // granted meanwhile
 	}
 	b.grant()
 	return 0, context.Cause(ctx)
 }
 
-// give returns what take did.
+// give returns bytes from take.
 func (b *budget) give(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 )
 
-// maxKept bounds the buffers that are kept for the next request.
+// maxKept limits the buffers that are pooled.
 const maxKept = 16 << 20
 
-// buffer is the memory of a request's body, or of an answer. It goes back to
-// the pool when all who hold it have let go: net/http may read a body for a
-// moment after the answer is there, for example of a server that refuses it.
+// buffer is the memory of a request's body or of a response. It returns to the
+// pool when all holders have released it: net/http may read a body shortly after
+// the response, for example when a server refuses it.
 type buffer struct {
 	b    []byte
 	refs atomic.Int32
@@ -30,22 +30,21 @@ func newBuffer() *buffer {
 	return b
 }
 
-// release lets go.
+// release gives up the caller's hold.
 func (b *buffer) release() {
 	if b.refs.Add(-1) == 0 && cap(b.b) <= maxKept {
 		buffers.Put(b)
 	}
 }
 
-// reader returns a reader of the bytes; who has it holds the buffer until it is
-// closed.
+// reader returns a reader of the bytes. It holds the buffer until it is closed.
 func (b *buffer) reader() io.ReadCloser {
 	b.refs.Add(1)
 	return &bufferReader{buffer: b, rest: b.b}
 }
 
 type bufferReader struct {
-	mu     sync.Mutex // net/http may close while it reads
+	mu     sync.Mutex // net/http may close it during a read
 	buffer *buffer    // nil: closed
 	rest   []byte
 }
@@ -74,11 +73,11 @@ func (r *bufferReader) Close() error {
 	return nil
 }
 
-// bodyConn is a connection that takes a buffer's bytes from where they are:
-// net/http would copy them in small parts.
+// bodyConn is a connection that writes a buffer's bytes directly. net/http would
+// copy them in small parts.
 type bodyConn struct{ net.Conn }
 
-// ReadFrom is how net/http writes a request's body.
+// ReadFrom is called by net/http to write a request's body.
 func (c bodyConn) ReadFrom(r io.Reader) (int64, error) {
 	limited, ok := r.(*io.LimitedReader)
 	if !ok {
@@ -93,8 +92,8 @@ func (c bodyConn) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// writeTo writes what is not yet read, up to limit bytes. The buffer is held
-// meanwhile, also when the body is closed.
+// writeTo writes the unread bytes, up to limit. It holds the buffer meanwhile,
+// even if the body is closed.
 func (r *bufferReader) writeTo(w io.Writer, limit int64) (int64, error) {
 	r.mu.Lock()
 	b, rest := r.buffer, r.rest
@@ -154,6 +153,6 @@ func (b *buffer) gzipped() (*buffer, error) {
 		out.release()
 		return nil, err
 	}
-	w.Reset(io.Discard) // it must not hold out
+	w.Reset(io.Discard) // the pooled writer must not hold out
 	return out, nil
 }

@@ -17,18 +17,18 @@ import (
 // call is one call of Write or WriteAll.
 type call struct {
 	sink  *Sink
-	told  retrying.Listener // of tries that failed; may be nil
+	told  retrying.Listener // learns of failed tries; may be nil
 	ws    []*write
-	open  int           // of ws that are waiting or joined; guarded by order.mu
-	ready []*write      // first in their lanes, to be put into a batch; likewise
-	wake  chan struct{} // nil when none had to wait
+	open  int           // waiting or joined writes of ws; guarded by order.mu
+	ready []*write      // first in their lanes, to be batched; guarded by order.mu
+	wake  chan struct{} // nil if none had to wait
 }
 
-// errEnded is the error of a write until it has its result.
+// errEnded is the error of a write before its result.
 var errEnded = errors.New("its goroutine ended; whether it was written is not known")
 
-// writeAll sets the errors of all, which are of ops, and reports whether there
-// are some.
+// writeAll sets the errors of all, the writes of ops, and reports whether any
+// failed.
 func (c *call) writeAll(ctx context.Context, ops []document.Op, all []write) (failed bool) {
 	s := c.sink
 	bytes := 0
@@ -55,7 +55,7 @@ func (c *call) writeAll(ctx context.Context, ops []document.Op, all []write) (fa
 		}
 		failed = true
 		var told *document.Error
-		if !errors.As(w.err, &told) { // each says which operation it is of
+		if !errors.As(w.err, &told) { // a document.Error names its operation
 			w.err = refuse(w.op, w.err)
 		}
 	}
@@ -64,7 +64,7 @@ func (c *call) writeAll(ctx context.Context, ops []document.Op, all []write) (fa
 
 func notSent(ctx context.Context) error { return fmt.Errorf("not sent: %w", context.Cause(ctx)) }
 
-// run writes ws, each when it is the first of its lane.
+// run writes ws, each when it is first in its lane.
 func (c *call) run(ctx context.Context, bytes int) {
 	s := c.sink
 	c.told = retrying.From(ctx)
@@ -78,7 +78,7 @@ func (c *call) run(ctx context.Context, bytes int) {
 	}
 	defer s.waiting.give(taken)
 	s.order.enter(c)
-	defer s.order.abandon(c) // none, unless this goroutine ends before its time
+	defer s.order.abandon(c) // none remain, unless this goroutine ended early
 	for {
 		ready := s.order.ready(ctx, c)
 		if len(ready) == 0 {
@@ -88,8 +88,8 @@ func (c *call) run(ctx context.Context, bytes int) {
 	}
 }
 
-// send puts writes that are the first of their lanes into batches, several at a
-// time, and returns when all have their results.
+// send batches writes that are first in their lanes, several at a time, and
+// returns when all have their results.
 func (c *call) send(ctx context.Context, ws []*write) {
 	s := c.sink
 	chunks := s.chunks(ws)
@@ -103,7 +103,7 @@ func (c *call) send(ctx context.Context, ws []*write) {
 			c.sendChunk(ctx, chunks[n], s.batch.DoAllNow)
 		}
 	}
-	// A panic, which can be one of a hook, is for the caller's goroutine, after
+	// A panic, such as of a hook, is re-raised on the caller's goroutine after
 	// all others have ended.
 	var wg sync.WaitGroup
 	var panicked atomic.Pointer[string]
@@ -127,9 +127,9 @@ func (c *call) send(ctx context.Context, ws []*write) {
 	work()
 }
 
-// sendChunk writes what fits into one request by do, and again what a commit
-// leaves open, until the Timeout of its first one has passed. Once it is sent, ctx
-// counts for its deadline alone.
+// sendChunk writes the writes of one request by do, and repeats those that a
+// commit leaves open, until the Timeout of the first has passed. Once a write is
+// sent, only ctx's deadline counts.
 func (c *call) sendChunk(ctx context.Context, ws []*write, do func(context.Context, []*write) []error) {
 	s := c.sink
 	ws = c.finish(ws, do(ctx, ws), 0)
@@ -157,8 +157,8 @@ func (c *call) sendChunk(ctx context.Context, ws []*write, do func(context.Conte
 	}
 }
 
-// finish takes what DoAll has answered. Those that have their results leave
-// their lanes, the others are returned.
+// finish applies the results of DoAll. Finished writes leave their lanes; the
+// others are returned.
 func (c *call) finish(ws []*write, errs []error, tries int) []*write {
 	var open []*write
 	for i, w := range ws {
@@ -169,7 +169,7 @@ func (c *call) finish(ws []*write, errs []error, tries int) []*write {
 		switch {
 		case w.open && err == nil:
 			open = append(open, w)
-		case w.open: // the time ran out before another commit took it
+		case w.open: // no later commit took it in time
 			w.open = false
 			giveUp([]*write{w}, tries)
 		default:

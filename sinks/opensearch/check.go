@@ -14,11 +14,11 @@ import (
 // maxID is the limit of OpenSearch for an _id, in bytes.
 const maxID = 512
 
-// overhead is about what an action line has beside the names.
+// overhead is the approximate size of an action line without the names.
 const overhead = 80
 
-// check says why op can never be written. One such operation could have a whole
-// request refused. Its Body is seen when it is encoded.
+// check returns why op can never be written. Such an operation could fail a whole
+// request. Its Body is checked during encoding.
 func check(op *document.Op) error {
 	switch {
 	case op.Action != document.Put && op.Action != document.Delete:
@@ -62,8 +62,8 @@ func object(body []byte) []byte {
 
 func isObject(b []byte) bool { return len(b) >= 2 && b[0] == '{' && b[len(b)-1] == '}' }
 
-// appendCompact appends a JSON object without the white space between its
-// parts, and so without newlines; those within strings are not JSON.
+// appendCompact appends a JSON object without white space between tokens, and so
+// without newlines.
 func appendCompact(dst, object []byte) ([]byte, error) {
 	b := bytes.NewBuffer(dst)
 	err := json.Compact(b, object)
@@ -77,7 +77,7 @@ func appendCompact(dst, object []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// refuse is the error of an operation that was not sent and never will be.
+// refuse returns the error of an operation that will never be sent.
 func refuse(op *document.Op, err error) *document.Error {
 	e := document.NewError(*op, 0, "", "")
 	e.Err = err

@@ -16,16 +16,16 @@ import (
 	"github.com/opensearch-project/opensearch-go/v2/opensearchtransport"
 )
 
-// Client makes requests to one cluster. It is safe for concurrent use. It has
-// no goroutine and nothing to close.
+// Client makes requests to one cluster. It is safe for concurrent use. It has no
+// goroutine and needs no Close.
 type Client struct {
 	transport *opensearchtransport.Client
 	timeout   time.Duration
-	bare      bool // requests are better not compressed
+	bare      bool // do not compress requests
 }
 
-// Connect returns a Client, or an error that names every field that is wrong.
-// It makes no request.
+// Connect returns a Client, or an error that names every invalid field. It makes
+// no request.
 func Connect(c Connection) (*Client, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func Connect(c Connection) (*Client, error) {
 	return connect(c, base)
 }
 
-// connect is Connect for what validate has seen, over base.
+// connect is Connect for a validated Connection, over base.
 func connect(c Connection, base http.RoundTripper) (*Client, error) {
 	urls, err := c.urls()
 	if err != nil {
@@ -51,8 +51,8 @@ func connect(c Connection, base http.RoundTripper) (*Client, error) {
 	t, err := opensearchtransport.New(opensearchtransport.Config{
 		URLs: urls, Username: c.Username, Password: c.Password,
 		Transport: w,
-		// What is repeated is the caller's business, who knows what a request
-		// does; the transport would send a body that is drained.
+		// The caller repeats requests, because it knows their effect. The
+		// transport would resend a drained body.
 		DisableRetry: true,
 		ConnectionPoolFunc: func([]*opensearchtransport.Connection, opensearchtransport.Selector) opensearchtransport.ConnectionPool {
 			return w.hosts
@@ -64,23 +64,22 @@ func connect(c Connection, base http.RoundTripper) (*Client, error) {
 	return &Client{transport: t, timeout: c.Timeout, bare: c.Service == "aoss" || !slices.ContainsFunc(urls, isRemote)}, nil
 }
 
-// isRemote reports whether a URL leads off this machine.
+// isRemote reports whether a URL points to another machine.
 func isRemote(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-// Call makes one request, without retries. path begins with a slash, has what
-// stands between slashes percent-encoded (url.PathEscape), and may have a query:
+// Call makes one request, without retries. path begins with a slash. Its parts are
+// percent-encoded (url.PathEscape), and it may have a query:
 // "/orders/_doc/a%2Fb?routing=r".
 //
-// in is sent as JSON; nil sends no body, and a []byte goes as it is. The answer
-// is decoded into out: nil leaves it, and a *[]byte gets it as it is.
+// in is sent as JSON. nil sends no body; a []byte is sent unchanged. The response
+// is decoded into out. nil ignores it; a *[]byte gets it unchanged.
 //
-// An answer with a status of 300 and above is a *[StatusError], inside
-// sluice.Overloaded when it is a refusal for load. When there was
-// no answer, or none that could be read, the error says which host was asked;
-// the request may have been done.
+// A response with a status of 300 or more is a *[StatusError], inside
+// sluice.Overloaded for a refusal for load. Without a readable response the error
+// names the host; the request may have been done.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
 	body, err := encodeBody(in)
 	if err != nil {
@@ -115,12 +114,12 @@ type request struct {
 	method, path string
 	contentType  string
 	encoding     string // of the body
-	identity     bool   // the answer is not to be compressed
+	identity     bool   // ask for an uncompressed response
 	length       int64
-	body         func() io.ReadCloser // nil: none. Each is closed by who has it
+	body         func() io.ReadCloser // nil: no body. Every returned body must be closed
 }
 
-// answer is what do returns; its body is to be closed.
+// answer is the result of do. Its body must be closed.
 type answer struct {
 	request
 	host   string
@@ -129,7 +128,7 @@ type answer struct {
 	body   io.ReadCloser
 }
 
-// do makes one request and returns its answer, whatever its status is.
+// do makes one request and returns its response with any status.
 func (c *Client) do(ctx context.Context, r request) (*answer, error) {
 	u, err := url.Parse(r.path)
 	if err != nil || u.Host != "" || u.Scheme != "" || len(u.Path) == 0 || u.Path[0] != '/' {

@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
-// commit writes ws, the first of their lanes, with those that go with them. What
-// can pass, and was refused while the cluster answered, is left open: its callers
-// try it again, and neither the others nor the next commits wait for that. A
-// request that fails whole is repeated here, as it is.
+// commit writes ws, which are first in their lanes, with the writes that joined
+// them. Temporary refusals of single operations stay open: their callers retry
+// them, and no other write waits for that. commit itself repeats a request that
+// failed as a whole.
 func (s *Sink) commit(ctx context.Context, ws []*write) []error {
 	s.order.join(ws)
 	now := time.Now()
@@ -34,7 +34,7 @@ func (s *Sink) commit(ctx context.Context, ws []*write) []error {
 			break
 		}
 		if !c.wait {
-			continue // what stands for its document now has not been tried
+			continue // the current write of its document has not been tried
 		}
 		if c.heard {
 			for _, w := range todo {
@@ -68,14 +68,14 @@ func (s *Sink) commit(ctx context.Context, ws []*write) []error {
 type committing struct {
 	sink    *Sink
 	results []result
-	again   []*write      // to be written again
-	wait    bool          // … after a pause
-	after   time.Duration // of at least so much
+	again   []*write      // writes to repeat
+	wait    bool          // after a pause
+	after   time.Duration // least length of the pause
 	heard   bool          // the cluster has answered for single operations
 }
 
-// request writes ws once. When its size or something in it has the request
-// refused, that is looked for in its halves.
+// request sends ws once. If the request is refused for its size or its content, it
+// searches in halves.
 func (c *committing) request(ctx context.Context, ws []*write) {
 	ws, body := c.encode(ws)
 	defer body.release()
@@ -92,7 +92,7 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 			now := w.current()
 			if r.status == 200 || r.status == 201 {
 				c.sink.recent.wrote(now, r.revision)
-				if w.line == nil { // nearly all
+				if w.line == nil { // the usual case
 					w.err = nil
 					continue
 				}
@@ -121,8 +121,8 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 	}
 }
 
-// encode returns the body of a request, held, and what is in it. Writes that can
-// never be written are settled and left out.
+// encode returns the body of a request, held, and its writes. It settles and omits
+// impossible writes.
 func (c *committing) encode(ws []*write) ([]*write, *buffer) {
 	size := 0
 	for _, w := range ws {
@@ -144,7 +144,7 @@ func (c *committing) encode(ws []*write) ([]*write, *buffer) {
 	return ws, body
 }
 
-// settle takes the outcome for what stands for w.
+// settle applies the outcome of the operation that was sent for w.
 func (c *committing) settle(w *write, o outcome, f failure) {
 	counts := &c.sink.counts
 	now := w.current()
@@ -167,7 +167,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		now.err = permanent(e)
 		ofError(counts.rejected, e)
 		if w.line != nil && w.line.left > 1 {
-			w.line.left-- // the one before it stands for the rest
+			w.line.left-- // the one before it now stands for the rest
 			w.failed = nil
 			c.again = append(c.again, w)
 		}
@@ -175,9 +175,9 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		w.each(func(x *write) { x.err = f.of(x.op) })
 	case passing, busy:
 		if f.status == 0 && f.err == nil {
-			f.err = errors.New("the answer does not say what became of it")
+			f.err = errors.New("the answer has no result for it")
 		}
-		if w.failed == nil || !errors.Is(f.err, errCrowded) { // else the refusal before says more
+		if w.failed == nil || !errors.Is(f.err, errCrowded) { // else the earlier refusal says more
 			w.failed = &f
 		}
 		c.again = append(c.again, w)
@@ -185,7 +185,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 	}
 }
 
-// retried counts ws, which are tried again, and tells their callers.
+// retried counts the retries of ws, and notifies their callers.
 func (s *Sink) retried(ws []*write) {
 	for _, w := range ws {
 		if w.failed == nil {
@@ -202,8 +202,7 @@ func (s *Sink) retried(ws []*write) {
 	}
 }
 
-// giveUp answers what could not be written in time: each caller with its own
-// error.
+// giveUp settles writes that failed in time: each caller gets its own error.
 func giveUp(ws []*write, tries int) {
 	for _, w := range ws {
 		var f failure
@@ -222,9 +221,8 @@ func giveUp(ws []*write, tries int) {
 	}
 }
 
-// pause waits before try n+1 as long as backoff with full jitter says, and at
-// least as long as the cluster asked for. It returns false, at once, when ctx
-// would end before.
+// pause waits before try n+1, by backoff with full jitter, and at least as long as
+// the cluster asked for. It returns false at once if ctx would end before.
 func (s *Sink) pause(ctx context.Context, n int, least time.Duration) bool {
 	return backoff.Within(ctx, max(backoff.Full(s.opt.Backoff, s.opt.Backoff<<10, n), least))
 }

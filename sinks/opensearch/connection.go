@@ -19,33 +19,33 @@ import (
 
 const defaultURL = "http://127.0.0.1:9200"
 
-// Connection says where a cluster is and how to be let in. The zero value is
-// for a cluster on this machine without security: http://127.0.0.1:9200.
+// Connection is the address of a cluster and the credentials. The zero value is a
+// cluster without security on this machine: http://127.0.0.1:9200.
 type Connection struct {
-	// URLs of the nodes, or of what stands before them, such as
-	// https://search.example.com:9200. A path is put before those of requests.
-	// Several take turns; one that cannot be reached is left out for a while.
+	// URLs of the nodes or of a proxy before them, such as
+	// https://search.example.com:9200. A path is prepended to those of
+	// requests. Several take turns; an unreachable one is skipped for a while.
 	URLs []string
 
-	Username string // for basic authentication, together with Password
-	Password string // may also stand in each URL, percent-encoded
+	Username string // for basic authentication, with Password
+	Password string // or in each URL, percent-encoded
 
-	// AllowPlainHTTP are hosts, such as search or search:9200, that URLs with http://
-	// may lead to although requests have a password or are signed: whoever is on the
-	// way can read the password, and repeat signed requests for some minutes. This
-	// machine needs no name.
+	// AllowPlainHTTP lists hosts, such as search or search:9200, to which
+	// http:// URLs may send a password or signed requests. Anybody on the way
+	// can read the password, and repeat signed requests for some minutes. This
+	// machine is always allowed.
 	AllowPlainHTTP []string
 
-	// CAFile is a file of PEM certificates that are trusted beside those of the
+	// CAFile is a file of PEM certificates to trust besides those of the
 	// system.
 	CAFile string
 
-	// AWS signs the requests (SigV4) with the credentials and for the Region of
-	// the configuration.
+	// AWS signs the requests (SigV4) with the credentials and Region of the
+	// configuration.
 	AWS     *aws.Config
-	Service string // that they are signed for: "es" (the default) or "aoss", OpenSearch Serverless
+	Service string // signed service: "es" (the default) or "aoss", OpenSearch Serverless
 
-	// Timeout is that of a Call whose context has no deadline (default 30 s).
+	// Timeout applies to a Call whose context has no deadline (default 30 s).
 	Timeout time.Duration
 }
 
@@ -67,8 +67,7 @@ func (c Connection) validate() error {
 	wrong := func(format string, a ...any) { errs = append(errs, fmt.Errorf("opensearch: Connection."+format, a...)) }
 	withUser := false
 	for i, text := range c.URLs {
-		// The text is not shown, and no parser's words about it: it may hold a
-		// password.
+		// Omit the text and the parser's error: they may contain a password.
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "" {
 			wrong("URLs[%d] is no URL such as https://search.example.com:9200; want http or https, a host, perhaps a port and a path (in a user name or password, characters such as @ : / # are percent-encoded)", i)
@@ -111,8 +110,8 @@ func (c Connection) validate() error {
 	return errors.Join(errs...)
 }
 
-// Exposed returns the indexes of the URLs by which a password or signed requests
-// would go to another host over plain HTTP, although AllowPlainHTTP does not name it.
+// Exposed returns the indexes of the URLs that would send a password or signed
+// requests to another host over plain HTTP without AllowPlainHTTP.
 func (c Connection) Exposed() (exposed []int) {
 	secret := c.Password != "" || c.AWS != nil || c.Service != ""
 	for i, text := range c.URLs {
@@ -134,7 +133,7 @@ func (c Connection) Exposed() (exposed []int) {
 	return exposed
 }
 
-// urls returns the URLs, which validate has seen.
+// urls returns the validated URLs.
 func (c Connection) urls() ([]*url.URL, error) {
 	var urls []*url.URL
 	for i, text := range c.URLs {
@@ -147,10 +146,10 @@ func (c Connection) urls() ([]*url.URL, error) {
 	return urls, nil
 }
 
-// roundTripper returns what makes the requests.
+// roundTripper returns the transport for requests.
 func (c Connection) roundTripper() (*http.Transport, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConns = 0 // no limit: there are few hosts
+	t.MaxIdleConns = 0 // no limit: hosts are few
 	t.MaxIdleConnsPerHost = 64
 	dial := t.DialContext
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -169,7 +168,7 @@ func (c Connection) roundTripper() (*http.Transport, error) {
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
-		roots = x509.NewCertPool() // a machine without any
+		roots = x509.NewCertPool() // the machine has none
 	}
 	if !roots.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("opensearch: Connection.CAFile %s holds no certificate; want PEM, which begins with -----BEGIN CERTIFICATE-----", c.CAFile)

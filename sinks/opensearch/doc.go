@@ -1,41 +1,37 @@
-// Package opensearch writes documents to an OpenSearch cluster, in bulk
-// requests that many callers share.
+// Package opensearch writes documents to an OpenSearch cluster, in bulk requests
+// that many callers share.
 //
 //	client, err := opensearch.Connect(opensearch.Connection{URLs: []string{"https://search.example.com:9200"}})
 //	sink, err := opensearch.New(client, opensearch.Options{})
 //	err = sink.Write(ctx, document.Op{Action: document.Put, Index: "searches", ID: "s-1", Body: body})
 //
-// A Write that returned nil is durable, or something newer is there.
-// docs/opensearch.md tells what the cluster needs for it. [Client.Call] makes
-// any other request of its REST API.
+// A Write that returned nil is durable, or the index has a newer state.
+// docs/opensearch.md describes the requirements of the cluster. [Client.Call]
+// makes any other request of its REST API.
 //
 // # Order and versions
 //
-// Writes of one document follow one another in the order of the calls: one that
-// begins while another is on its way is sent once that has its result. Those
-// that wait for the same request are sent as one, the last of them; or, with a
-// Fence, the one with the greatest version. Superseded ones have its success,
-// and are sent after all when it can never be written. A document is named by
-// Index, ID and Routing: under an alias and under the name of its index it is
-// two.
+// Writes of one document keep the order of the calls: the next is sent once the
+// previous has its result. Of the writes that wait for the same request, only the
+// last is sent; with a Fence, the one with the greatest version. Superseded writes
+// share its success. If it can never be written, they are sent after all. Index,
+// ID and Routing identify a document: the name of an alias and the name of its
+// index make two.
 //
-// Between processes, and between a write and its repetition after others, only
-// a Fence keeps the order.
+// Only a Fence keeps the order between processes, and between a write and its
+// retry after other writes.
 //
 // # Failures
 //
-// What can never be written (a document that the mapping refuses, an ID of more
-// than 512 bytes, a request too large for the cluster) is a sluice.Permanent
-// error, and spoils no request: the others are written without it. What the
-// cluster refuses for the moment (429, 5xx, a blocked index), or a request
-// without an answer, is written again with backoff until Timeout, and the others
-// of the request do not wait for it; what then remains is an ordinary error that
-// the flow retries, sluice.Overloaded if the last answer was a refusal for load.
-// Everything else (no such
-// index, no permission) is an ordinary error at once: it is the cluster or the
-// configuration that has to be mended, not the document.
-//
-// A write may be done twice: an answer can be lost after the cluster has done
+// An impossible write is a sluice.Permanent error: the mapping refuses the
+// document, the ID has more than 512 bytes, or the request is too large for the
+// cluster. The other writes of its request are sent without it. A temporary
+// refusal (429, 5xx, a blocked index), or a request without a response, is retried
+// with backoff until Timeout, and the other writes do not wait for it. What
+// remains is an ordinary error that the flow retries. It is sluice.Overloaded if
+// the last response was a refusal for load. Every other failure (no such index, no
+// permission) is an ordinary error at once: repair the cluster or the
+// configuration, not the document.
 // it. Without a Fence, that raises its version and changes nothing else.
 //
 // # Load

@@ -7,23 +7,23 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// encoder appends operations as a bulk request has them: an action on a line of
-// its own and, of a Put, the document on the next.
+// encoder appends operations in the form of a bulk request: an action line and,
+// for a Put, the document on the next.
 type encoder struct {
 	b []byte
 
-	// What the last action line began with; most of a request are alike.
+	// Start of the last action line; most of a request are alike.
 	action document.Action
 	index  string
 	prefix []byte
 }
 
-// add appends one operation, which check has seen. On an error it can never be
-// written, and nothing is appended.
+// add appends one checked operation. On an error it appends nothing, and the
+// operation can never be written.
 //
-// A bulk request is lines, and a newline within a body would begin the next
-// action: a body that has one is put on one line. The cluster judges all
-// others, which cannot spoil their neighbours.
+// A bulk request consists of lines, and a newline in a body would begin the next
+// action. So add puts such a body on one line. The cluster judges all other
+// bodies, which cannot affect their neighbours.
 func (e *encoder) add(op *document.Op) error {
 	if len(e.prefix) == 0 || op.Action != e.action || op.Index != e.index {
 		e.begin(op.Action, op.Index)
@@ -59,7 +59,7 @@ func (e *encoder) add(op *document.Op) error {
 		}
 		from := len(b)
 		b = append(b, body...)
-		if bytes.IndexByte(b[from:], '\n') >= 0 { // of the copy, which is at hand
+		if bytes.IndexByte(b[from:], '\n') >= 0 { // in the copy, which is in the cache
 			var err error
 			if b, err = appendCompact(b[:from], body); err != nil {
 				return err
@@ -80,8 +80,8 @@ func (e *encoder) begin(action document.Action, index string) {
 	e.prefix = append(e.prefix, `","_id":"`...)
 }
 
-// appendEscaped appends valid UTF-8 as it stands between the quotes of a JSON
-// string. Only what JSON demands is escaped: < > & stay.
+// appendEscaped appends valid UTF-8 as the content of a JSON string. It escapes
+// only what JSON requires: < > & stay.
 func appendEscaped(b []byte, s string) []byte {
 	from := 0
 	for i := 0; i < len(s); i++ {

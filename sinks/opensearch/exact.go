@@ -51,9 +51,9 @@ func (c *committing) compare(ctx context.Context, ws []*write) {
 	}
 }
 
-// marks reads the marks of the documents of ws, and the whole document where the
-// caller wants to know what refused a write. It asks the primary copy of each
-// shard: a replica may be behind.
+// marks reads the marks of the documents of ws, and the whole document if the
+// caller needs to know what refused a write. It asks the primary copy of each
+// shard, because a replica may lag.
 func (s *Sink) marks(ctx context.Context, ws []*write) ([]docRead, error) {
 	refs := make([]getRef, len(ws))
 	for i, w := range ws {
@@ -85,10 +85,10 @@ func (c *committing) decide(w *write, doc document.Doc) {
 		c.settle(w, refused, failure{said: said{status: 409}, err: errors.New("the answer lacks _seq_no or _primary_term, which the next write needs")})
 		return
 	case !doc.Found && now.way != nil && now.way.Fence != document.Unchanged && now.way.Version == overTies(now.op):
-		// The index remembers a deletion with a greater version. Where deletions leave
-		// tombstones, only a sweep, a repair or a person deletes: the write is later,
-		// unless it is a tombstone itself. Without tombstones nothing here tells which
-		// of the two is later: Refused learns of it.
+		// The index remembers a deletion with a greater version. With
+		// tombstones only a sweep, a repair or a person deletes: the write is
+		// later, unless it is a tombstone itself. Without tombstones it is
+		// unknown which is later: Refused reports it.
 		if now.op.ForgetDeleted || isTombstone(now.op) {
 			c.settle(w, conflict, failure{by: document.Refusal{Deleted: true}})
 		} else {
@@ -104,7 +104,7 @@ func (c *committing) decide(w *write, doc document.Doc) {
 	switch {
 	case !doc.Found: // the index may remember an earlier deletion of the same version
 		way.Fence, way.Version = document.Newer, overTies(now.op)
-		if now.op.ForgetDeleted { // that may have this version
+		if now.op.ForgetDeleted { // with possibly the same version
 			way.Fence = document.NewerOrEqual
 		}
 	case doc.Version >= now.op.Version:
@@ -114,7 +114,7 @@ func (c *committing) decide(w *write, doc document.Doc) {
 	c.again = append(c.again, w)
 }
 
-// overTies returns the last version before the next one that a change can have.
+// overTies returns the last version of a change before the next version.
 func overTies(op *document.Op) int64 { return op.Version | (1<<docrules.TieBits - 1) }
 
 func isTombstone(op *document.Op) bool {

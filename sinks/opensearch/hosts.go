@@ -10,19 +10,19 @@ import (
 	"github.com/opensearch-project/opensearch-go/v2/opensearchtransport"
 )
 
-// restTime is how long a host is left out after it could not be reached.
+// restTime is how long an unreachable host is skipped.
 const restTime = 10 * time.Second
 
-// hosts chooses a host for each request: in turn, without those that could not
-// be reached a moment ago, unless there are no others. The transport's own
-// choice leaves out a host for a minute when a caller gave up on a request, and
-// keeps timers, which a frozen Lambda does not run.
+// hosts chooses a host for each request, in turn, and skips recently unreachable
+// ones unless all are. The transport's own choice skips a host for a minute when a
+// caller cancelled a request, and keeps timers, which a frozen Lambda does not
+// run.
 type hosts struct {
 	conns []*opensearchtransport.Connection
 
 	mu   sync.Mutex
 	next int
-	down []time.Time // by host, when it could not be reached; zero: it could
+	down []time.Time // by host: when it was unreachable; zero: reachable
 }
 
 func newHosts(urls []*url.URL) *hosts {
@@ -33,8 +33,8 @@ func newHosts(urls []*url.URL) *hosts {
 	return h
 }
 
-// Next returns the host that is tried. The one that rests longest is better
-// than none.
+// Next returns the next host. If all are skipped, it returns the one skipped for
+// longest.
 func (h *hosts) Next() (*opensearchtransport.Connection, error) {
 	if len(h.conns) == 0 {
 		return nil, errors.New("there is no host")
@@ -56,7 +56,7 @@ func (h *hosts) Next() (*opensearchtransport.Connection, error) {
 	return h.conns[best], nil
 }
 
-// reached notes whether the host with the name could be reached.
+// reached notes whether the named host was reachable.
 func (h *hosts) reached(host string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +70,8 @@ func (h *hosts) reached(host string, ok bool) {
 	}
 }
 
-// OnSuccess and OnFailure do nothing: they are not told why; wire is.
+// OnSuccess and OnFailure do nothing, because they do not get the reason. wire
+// does.
 func (h *hosts) OnSuccess(*opensearchtransport.Connection) error { return nil }
 func (h *hosts) OnFailure(*opensearchtransport.Connection) error { return nil }
 

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// limit bounds the requests at a time to what the cluster bears: each success
-// raises it a little, each sign of overload lowers it by a third (AIMD). Signs
-// are refusals for load, and requests that take much longer than others did.
+// limit limits concurrent requests to what the cluster can take. Each success
+// raises the limit a little; each sign of overload lowers it by a third (AIMD).
+// Signs are refusals for load, and requests that take much longer than usual.
 type limit struct {
 	max     int
-	changed func(slots int) // is told how many commits may run; nil: nobody is
+	changed func(slots int) // called with the number of commits that may run; may be nil
 
 	mu      sync.Mutex
-	pausing int     // commits between two requests of theirs
+	pausing int     // commits between two of their requests
 	allowed float64 // 1 to max
 	running int
 	queue   []chan struct{}
-	usual   time.Duration // of a request, averaged
-	cut     time.Time     // when it was last lowered
+	usual   time.Duration // average duration of a request
+	cut     time.Time     // last time the limit was lowered
 }
 
 const (
-	muchLonger = 4           // than usual
-	notSlow    = time.Second // is no sign of overload, whatever is usual
+	muchLonger = 4           // factor over usual
+	notSlow    = time.Second // a faster request is never a sign of overload
 	weight     = 16          // of the past in the average
 )
 
 func newLimit(n int) *limit { return &limit{max: n, allowed: float64(n)} }
 
-// enter waits for a place; leave gives it back.
+// enter waits for a slot; leave gives it back.
 func (l *limit) enter(ctx context.Context) error {
 	l.mu.Lock()
 	if len(l.queue) == 0 && l.running < int(l.allowed) {
@@ -52,14 +52,14 @@ func (l *limit) enter(ctx context.Context) error {
 	if i := slices.Index(l.queue, w); i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
 	} else {
-		l.running-- // it was let in meanwhile
+		l.running-- // admitted meanwhile
 	}
 	l.admit()
 	return context.Cause(ctx)
 }
 
-// leave tells how a request went that began at start, and returns the limit
-// from now on.
+// leave notes the result of a request that began at start, and returns the new
+// limit.
 func (l *limit) leave(start time.Time, overloaded bool) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *limit) leave(start time.Time, overloaded bool) int {
 	switch {
 	case !overloaded && !slow:
 		l.allowed = min(l.allowed+1/(2*l.allowed), float64(l.max))
-	case !start.Before(l.cut): // else the one that lowered it ran beside this one
+	case !start.Before(l.cut): // else a concurrent request has lowered the limit
 		l.allowed = max(l.allowed*2/3, 1)
 		l.cut = time.Now()
 	}
@@ -82,8 +82,8 @@ func (l *limit) leave(start time.Time, overloaded bool) int {
 	return int(l.allowed)
 }
 
-// pause notes a commit that waits before its next request, until the function
-// that it returns is called. Another may run meanwhile.
+// pause notes that a commit waits before its next request, until it calls end.
+// Another may run meanwhile.
 func (l *limit) pause() (end func()) {
 	count := func(n int) {
 		l.mu.Lock()
@@ -95,8 +95,8 @@ func (l *limit) pause() (end func()) {
 	return func() { count(-1) }
 }
 
-// tell keeps commits from beginning that would only wait here: their items
-// would be cut off from those that come meanwhile.
+// tell reports the slots, so that no commit starts only to wait here: its items
+// would miss later callers.
 func (l *limit) tell() {
 	if l.changed != nil {
 		l.changed(int(l.allowed) + l.pausing)

@@ -26,21 +26,21 @@ func newSeries(m metrics.Meter) series {
 	return series{conflicts.Of(m), superseded.Of(m), retried.Of(m), rejected.Of(m), requests.Of(m), bulkBytes.Of(m), bulkTime.Of(m)}
 }
 
-// ofDocument counts for the operation's index.
+// ofDocument counts an operation by its index.
 func ofDocument(s *metrics.Series, op *document.Op) {
 	if s != nil {
 		s.Add(1, op.IndexLabel())
 	}
 }
 
-// ofError counts for the error's index and type.
+// ofError counts an error by its index and type.
 func ofError(s *metrics.Series, e *document.Error) {
 	if s != nil {
 		s.Add(1, e.IndexLabel(), e.Type)
 	}
 }
 
-// requested counts a request; err is of the whole.
+// requested counts a request; err is its error as a whole.
 func (s series) requested(bytes int, took time.Duration, err error) {
 	outcome := "answered"
 	if err != nil {

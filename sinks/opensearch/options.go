@@ -11,25 +11,25 @@ import (
 // Options configure a Sink; the zero value is ready to use.
 type Options struct {
 	MaxItems int // documents in one request (default 5,000)
-	MaxBytes int // in one request, before compression; a larger document goes alone (default 2 MiB)
-	InFlight int // requests at a time at most (default 8); fewer while the cluster is overloaded
+	MaxBytes int // bytes of one request before compression; a larger document goes alone (default 2 MiB)
+	InFlight int // concurrent requests at most (default 8); fewer while the cluster is overloaded
 
-	// WaitBytes bounds what all calls together hold, from their beginning to
-	// their end (default 64 MiB). Others wait, as long as their contexts let
-	// them. A call with more goes alone.
+	// WaitBytes limits the bytes of all calls together, from their start to
+	// their end (default 64 MiB). Other calls wait, until their contexts end. A
+	// larger call goes alone.
 	WaitBytes int
 
 	Linger  time.Duration // see [batch.Options] (default 2 ms)
-	Timeout time.Duration // of a write with its retries, from its first try on (default 60 s); one try has a third of it at most
+	Timeout time.Duration // of a write with its retries, from its first try on (default 60 s); one try has at most a third of it
 	Backoff time.Duration // before the second try, doubled each time up to 1,000-fold, full jitter (default 100 ms)
 
-	// GzipAbove compresses requests of more bytes. The default is 64 KiB, and
-	// not at all to a cluster on this machine or to OpenSearch Serverless;
-	// negative: never.
+	// GzipAbove compresses requests of more bytes (default 64 KiB). By default
+	// it is off for a cluster on this machine and for OpenSearch Serverless.
+	// Negative is never.
 	GzipAbove int
 
-	// RequireAlias has the cluster refuse writes to an Index that is not an
-	// alias, instead of making an index of that name when it is missing.
+	// RequireAlias makes the cluster refuse writes to an Index that is not an
+	// alias, instead of creating a missing index.
 	RequireAlias bool
 
 	Metrics metrics.Meter // of group commits, requests and documents (default: none)

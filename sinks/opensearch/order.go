@@ -11,15 +11,15 @@ import (
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
-// order has the lanes. Documents may share one: they are then written one
+// order keeps the lanes. Documents may share a lane: they are then written one
 // after another without need.
 type order struct {
 	mu    sync.Mutex
-	lanes map[uint64]*write // the first of each
-	most  int               // lanes at a time, since the map was made
+	lanes map[uint64]*write // first write of each
+	most  int               // greatest number of lanes since the map was made
 }
 
-// maxLanes bounds the memory that is kept when nobody writes.
+// maxLanes limits the memory kept while idle.
 const maxLanes = 1 << 14
 
 var seed = maphash.MakeSeed()
@@ -51,7 +51,7 @@ func (o *order) enter(c *call) {
 		w.place = waiting
 		c.open++
 	}
-	c.ready = c.ws // nearly always
+	c.ready = c.ws // the usual case
 	if c.open > 0 {
 		c.wake = make(chan struct{}, 1)
 		c.ready = slices.DeleteFunc(slices.Clone(c.ws), func(w *write) bool { return w.place != first })
@@ -59,9 +59,9 @@ func (o *order) enter(c *call) {
 	o.most = max(o.most, len(o.lanes))
 }
 
-// ready returns those of the call's writes that have become the first of their
-// lanes. It waits until there is one, and returns none when all are done. When
-// ctx ends, those that still wait are done, unsent, with its cause.
+// ready returns the call's writes that are now first in their lanes. It waits for
+// one, and returns none when all are done. When ctx ends, waiting writes end
+// unsent with its cause.
 func (o *order) ready(ctx context.Context, c *call) []*write {
 	m := quorum.From(ctx)
 	canceled := ctx.Done()
@@ -84,8 +84,8 @@ func (o *order) ready(ctx context.Context, c *call) []*write {
 	}
 }
 
-// join has what waits behind each of ws go with it, if it may and this is its
-// first commit.
+// join lets the writes that wait behind each of ws go with it, if allowed and in
+// its first commit.
 func (o *order) join(ws []*write) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,7 +105,7 @@ func (o *order) join(ws []*write) {
 	}
 }
 
-// unlink takes out of f's lane the write behind w.
+// unlink removes the write behind w from f's lane.
 func (f *write) unlink(w *write) {
 	gone := w.next
 	w.next = gone.next
@@ -115,8 +115,8 @@ func (f *write) unlink(w *write) {
 	}
 }
 
-// leave ends the first writes of lanes, after their commit or instead of it,
-// and those that went with them; the next ones become the first.
+// leave ends the first writes of lanes, with or without a commit, and the writes
+// that joined them. The next ones become first.
 func (o *order) leave(ws []*write) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -124,7 +124,7 @@ func (o *order) leave(ws []*write) {
 		o.leaveOne(f)
 	}
 	if len(o.lanes) == 0 && o.most > maxLanes {
-		o.lanes, o.most = nil, 0 // a map never shrinks
+		o.lanes, o.most = nil, 0 // because a map never shrinks
 	}
 }
 
@@ -148,7 +148,7 @@ func (o *order) leaveOne(f *write) {
 	next.call.awake()
 }
 
-// leave ends those that went with f.
+// leave ends the writes that joined f.
 func (l *line) leave(f *write) {
 	for _, w := range l.all {
 		if w != f {
@@ -158,7 +158,7 @@ func (l *line) leave(f *write) {
 	}
 }
 
-// withdraw takes out of their lanes the call's writes that wait.
+// withdraw removes the call's waiting writes from their lanes.
 func (o *order) withdraw(c *call, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,7 +177,7 @@ func (o *order) withdraw(c *call, err error) {
 	}
 }
 
-// abandon takes out of their lanes those of the call that are still there.
+// abandon removes the call's remaining writes from their lanes.
 func (o *order) abandon(c *call) {
 	o.withdraw(c, errEnded)
 	o.mu.Lock()

@@ -13,65 +13,65 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// outcome is what an answer means for a write or a request.
+// outcome is the meaning of a response for a write or a request.
 type outcome uint8
 
 const (
 	done     outcome = iota // written, or deleted
-	conflict                // something newer is there: as good
-	absent                  // nothing is there to delete: as good
-	passing                 // worth another try
-	busy                    // likewise, and the cluster has too much to do
-	refused                 // not for another try in this commit, and no fault of the document
-	never                   // no other try can succeed
-	tooLarge                // of a request: smaller ones may pass
-	spoiled                 // of a request: an operation in it may be the reason
+	conflict                // the index has a newer state: success
+	absent                  // no document to delete: success
+	passing                 // temporary
+	busy                    // temporary, because the cluster is overloaded
+	refused                 // no retry in this commit, and not the document's fault
+	never                   // permanent
+	tooLarge                // of a request: a smaller one may succeed
+	spoiled                 // of a request: one of its operations may be the cause
 )
 
-// said is what the cluster says of one operation or of a whole request.
+// said is the cluster's answer for one operation or a whole request.
 type said struct {
-	status int // 0: nothing
+	status int // 0: none
 	typ    string
 	reason string
 }
 
-// refusals are what means the same for an operation and for a request, whatever
-// its status would mean else. The first that fits counts.
+// refusals are errors with the same meaning for an operation and a request,
+// whatever the status alone would mean. The first match counts.
 //
 // The texts are those of OpenSearch 1 to 3 and of its plugin ml-commons, whose
 // models ingest pipelines call. Only the beginning of a reason counts, which is
-// OpenSearch's own: what follows may quote names and values of the document, and a
-// bad document must not pass for an outage.
+// OpenSearch's own. The rest may quote the document, and a bad document must not
+// look like an outage.
 var refusals = []struct {
 	status int                      // 0: any
-	typ    string                   // is in the type
+	typ    string                   // part of the type
 	reason func(reason string) bool // nil: any
 	means  outcome
 }{
-	// An index is read-only while its disk is full, or it moves. Its 429 is none for
-	// load: fewer requests do not help it.
+	// An index is read-only while its disk is full, or while it moves. Its 429
+	// is not a refusal for load: fewer requests do not help.
 	{0, "cluster_block", nil, passing},
 
-	// Load. Older versions answer with 503. Any other 503 is of a shard or a cluster
-	// that is not there.
+	// Load. Older versions respond with 503. Any other 503 is a missing shard
+	// or cluster.
 	{0, "rejected_execution", nil, busy},
 	{0, "circuit_breaking", nil, busy},
 	{http.StatusTooManyRequests, "", nil, busy},
 	{0, "remote_connector_throttling_exception", nil, busy}, // the service behind a model
 	{0, "status_exception", throttledModel, busy},
 
-	// OpenSearch answers 400 for whatever is an IllegalArgumentException inside, also
-	// where the document is not at fault: such writes succeed when an index, a
-	// pipeline or a model is mended. To park each would be wrong.
+	// OpenSearch responds with 400 to every internal IllegalArgumentException,
+	// even if the document is not at fault. Such writes succeed once an index,
+	// a pipeline or a model is repaired, so they must not be parked.
 	{http.StatusBadRequest, "index_closed_exception", nil, refused},
 	{http.StatusBadRequest, "index_not_found_exception", nil, refused},
 	{http.StatusBadRequest, "illegal_argument_exception", begins("no write index is defined for alias ["), refused},
 	{http.StatusBadRequest, "illegal_argument_exception", begins("Document ID is not supported in create/index operation request"), refused},
 	{http.StatusBadRequest, "illegal_argument_exception", begins("pipeline with id ["), refused},
 	{http.StatusBadRequest, "illegal_argument_exception", begins("only write ops with an op_type of create are allowed in data streams"), refused},
-	{http.StatusBadRequest, "illegal_argument_exception", begins("Rejecting mapping update to ["), refused},           // documents of another type, of old versions
-	{http.StatusBadRequest, "validation_exception", begins("Validation Failed: 1: this action would add ["), refused}, // more shards than the cluster may have
-	// A model is not deployed, or not yet on this node; no node runs models.
+	{http.StatusBadRequest, "illegal_argument_exception", begins("Rejecting mapping update to ["), refused},           // documents of another type, in old versions
+	{http.StatusBadRequest, "validation_exception", begins("Validation Failed: 1: this action would add ["), refused}, // too many shards for the cluster
+	// A model is not deployed, or not on this node yet; or no node runs models.
 	{http.StatusBadRequest, "illegal_argument_exception", begins("Model not ready"), refused},
 	{http.StatusBadRequest, "illegal_argument_exception", begins("model not deployed"), refused},
 	{http.StatusBadRequest, "illegal_argument_exception", begins("Auto deployment disabled for this model"), refused},
@@ -85,8 +85,9 @@ func begins(text string) func(string) bool {
 	return func(reason string) bool { return strings.HasPrefix(reason, text) }
 }
 
-// throttledModel reports whether the service behind a model is throttled. For that
-// SageMaker has status 400 and no message, which ml-commons passes on.
+// throttledModel reports whether the service behind a model is throttled.
+// SageMaker then responds with status 400 and no message, which ml-commons passes
+// on.
 func throttledModel(reason string) bool {
 	body, remote := strings.CutPrefix(reason, "Error from remote service: ")
 	var service struct {
@@ -99,7 +100,7 @@ func throttledModel(reason string) bool {
 	return service.Type == "ThrottlingException" || strings.HasSuffix(service.Type, "#ThrottlingException") || service.Type == "" && string(service.Message) == "null"
 }
 
-// refusal looks s up in refusals; done if it is not there.
+// refusal looks up s in refusals; done if it is not there.
 func (s said) refusal() outcome {
 	if s.status == http.StatusOK || s.status == http.StatusCreated {
 		return done
@@ -112,8 +113,8 @@ func (s said) refusal() outcome {
 	return done
 }
 
-// judge says what the answer for one operation means. The status is what
-// counts; some services leave out the error.
+// judge interprets the response for one operation. The status decides, because
+// some services omit the error.
 func judge(op *document.Op, is said) outcome {
 	if o := is.refusal(); o != done {
 		return o
@@ -133,7 +134,7 @@ func judge(op *document.Op, is said) outcome {
 	return refused // no such index, no permission
 }
 
-// judgeRequest says what the error of a whole request means for what is in it.
+// judgeRequest interprets the error of a whole request for its operations.
 func judgeRequest(err error) outcome {
 	var status *StatusError
 	var unsigned *signError
@@ -151,34 +152,34 @@ func judgeRequest(err error) outcome {
 		return tooLarge
 	case s == http.StatusRequestTimeout, s >= 500:
 		return passing
-	// One without a type is not of the cluster; an unknown parameter is of the
-	// request, and that it names indices is of all requests.
+	// An error without a type is not the cluster's. An unknown parameter
+	// concerns the request, and a refusal of index names concerns all requests.
 	case s == http.StatusBadRequest && status.Type != "" && !unknownParameter(status.Reason) && !strings.HasPrefix(status.Reason, explicitIndex):
 		return spoiled
 	}
 	return refused
 }
 
-// unknownParameter reports whether a cluster does not know a parameter of the path:
+// unknownParameter reports whether the cluster refuses a parameter of the path:
 // request [/_bulk] contains unrecognized parameter: [x].
 func unknownParameter(reason string) bool {
 	request, rest, _ := strings.Cut(reason, "] ")
 	return strings.HasPrefix(request, "request [/") && strings.HasPrefix(rest, "contains unrecognized parameter")
 }
 
-// explicitIndex is how a cluster refuses requests that name indices within.
+// explicitIndex is the error of a cluster that refuses index names in requests.
 const explicitIndex = "explicit index in bulk is not allowed"
 
-// failure is why a write was not done, by the last try.
+// failure is the reason of the last failed try of a write.
 type failure struct {
 	said
-	err   error         // what is known beside
-	after time.Duration // the answer asks to wait so long
+	err   error         // further information
+	after time.Duration // wait that the response asks for
 
-	by document.Refusal // that refused an Exact write
+	by document.Refusal // of an Exact write
 }
 
-// refused says why the Fence refused the write.
+// refused returns why the Fence refused the write.
 func (f failure) refused() document.Refusal {
 	if f.by.Version == 0 {
 		f.by.Version = versionThere(f.reason)
@@ -186,17 +187,17 @@ func (f failure) refused() document.Refusal {
 	return f.by
 }
 
-// of returns the error of op.
+// of returns the document.Error of op.
 func (f failure) of(op *document.Op) *document.Error {
 	e := document.NewError(*op, f.status, f.typ, f.reason)
-	if e.Err = f.err; op.IndexTemplate != "" && f.status != 0 { // else no index is at fault
+	if e.Err = f.err; op.IndexTemplate != "" && f.status != 0 { // without a status no index is at fault
 		e.Err = &templateError{f.err}
 	}
 	return e
 }
 
-// templateError ends the text of an error that shows the template of an index. The
-// name is made of an item's values, which no log shows.
+// templateError appends the template of an index to an error. The index name
+// contains values of an item, which must not be logged.
 type templateError struct{ err error } // or nil
 
 func (e *templateError) Error() string {
@@ -209,9 +210,9 @@ func (e *templateError) Error() string {
 
 func (e *templateError) Unwrap() error { return e.err }
 
-// marked is sluice.Overloaded for err of a failure that is a refusal for load,
-// inside sluice.RetryAfter if the answer says how long to wait; any other is as
-// it was.
+// marked wraps err in sluice.Overloaded if the failure is a refusal for load,
+// inside sluice.RetryAfter if the response gives a delay. It returns any other err
+// unchanged.
 func (f failure) marked(err error) error {
 	if f.refusal() != busy {
 		return err
@@ -223,7 +224,8 @@ func (f failure) marked(err error) error {
 	return err
 }
 
-// failureOf returns what the error of a whole request is for each write in it.
+// failureOf converts the error of a whole request to the failure of each of its
+// writes.
 func failureOf(err error) failure {
 	var status *StatusError
 	if errors.As(err, &status) {
@@ -232,8 +234,8 @@ func failureOf(err error) failure {
 	return failure{err: err}
 }
 
-// requestError says of which request a StatusError is, beside its status and
-// reason, which the document.Error has.
+// requestError adds the request to a StatusError, without the status and reason
+// that the document.Error has.
 type requestError struct{ status *StatusError }
 
 func (e *requestError) Error() string {
@@ -246,17 +248,16 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.status }
 
-// overloaded reports whether a try ended as it does when the cluster has too
-// much to do.
+// overloaded reports whether a try ended in a way that shows overload.
 func overloaded(err error) bool {
 	return err != nil && (judgeRequest(err) == busy || errors.Is(err, context.DeadlineExceeded))
 }
 
-// versionThere returns the version that the reason of a conflict says is there; 0
-// when it says none.
+// versionThere returns the document's version in the reason of a conflict; 0 if
+// there is none.
 func versionThere(reason string) int64 {
 	const before = "current version ["
-	i := strings.LastIndex(reason, before) // an id stands in front of it
+	i := strings.LastIndex(reason, before) // an id precedes it
 	if i < 0 {
 		return 0
 	}

@@ -11,11 +11,11 @@ import (
 
 const (
 	readAttempts = 6
-	readBackoff  = 100 * time.Millisecond // before the second attempt; twice as much before each later one
+	readBackoff  = 100 * time.Millisecond // before the second attempt; doubled before each later one
 )
 
-// read is Call for what can be asked again without harm, which it does a few
-// times when the cluster is busy or cannot be reached.
+// read is Call for requests that are safe to repeat. It repeats them a few times
+// while the cluster is busy or unreachable.
 func (c *Client) read(ctx context.Context, method, path string, in, out any) error {
 	for attempt := 1; ; attempt++ {
 		err := c.Call(ctx, method, path, in, out)
@@ -32,10 +32,10 @@ func (c *Client) read(ctx context.Context, method, path string, in, out any) err
 	}
 }
 
-// Check tells at the start whether the cluster can be reached with the
-// credentials there are; the error says what to do. While the cluster is busy
-// or cannot be reached, Check asks again for some seconds. It needs the
-// permission to GET /, which OpenSearch Serverless does not answer.
+// Check verifies at the start that the cluster is reachable with the current
+// credentials. Its error has advice. While the cluster is busy or unreachable,
+// Check retries for a few seconds. It needs the permission to GET /, which
+// OpenSearch Serverless does not support.
 func (c *Client) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -9,16 +9,16 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// maxGet is how many documents one request reads.
+// maxGet is the number of documents that one request reads.
 const maxGet = 250
 
-// Get reads documents in the order of refs, each with its version, as they are
-// now: also what no refresh has made searchable yet. A document that is not
-// there is not Found, and neither is one for which the Ref lacks the Routing that
-// it was written with. An alias must lead to one index.
+// Get reads the current documents in the order of refs, each with its version. It
+// also sees documents before a refresh makes them searchable. A missing document
+// is not Found. Neither is a document whose Ref lacks the Routing of its write. An
+// alias must have one index.
 //
-// An index that is not there is an error: whoever asks for documents by their
-// names thinks that it is. Sources are byte for byte what was written.
+// A missing index is an error, because the caller expects it. Sources are byte for
+// byte as written.
 func (c *Client) Get(ctx context.Context, refs []document.Ref) ([]document.Doc, error) {
 	docs := make([]document.Doc, 0, len(refs))
 	for len(refs) > 0 {
@@ -36,7 +36,7 @@ type getRef struct {
 	Index   string   `json:"_index"`
 	ID      string   `json:"_id"`
 	Routing string   `json:"routing,omitempty"`
-	Only    []string `json:"_source,omitempty"` // fields; none: all
+	Only    []string `json:"_source,omitempty"` // fields; empty: all
 }
 
 func getRefOf(ref document.Ref, only ...string) getRef {
@@ -57,7 +57,7 @@ type gotDoc struct {
 type callFunc = func(ctx context.Context, method, path string, in, out any) error
 
 func (c *Client) get(ctx context.Context, docs []document.Doc, refs []document.Ref) ([]document.Doc, error) {
-	// No filter_path: it has the cluster write sources anew.
+	// No filter_path: it makes the cluster rewrite sources.
 	asked := make([]getRef, len(refs))
 	for i, ref := range refs {
 		asked[i] = getRefOf(ref)
@@ -81,7 +81,7 @@ type docRead struct {
 	err error
 }
 
-// multiGet reads documents by one request, in the order of refs.
+// multiGet reads documents in one request, in the order of refs.
 func multiGet(ctx context.Context, call callFunc, path string, refs []getRef) ([]docRead, error) {
 	in := struct {
 		Docs []getRef `json:"docs"`
@@ -119,8 +119,8 @@ func (got *gotDoc) document(ref document.Ref) (document.Doc, error) {
 	}, nil
 }
 
-// statusOf is the status that an error of one document would have had as that
-// of a request.
+// statusOf returns the HTTP status that the error of one document would have as
+// the error of a request.
 func statusOf(typ string) int {
 	switch {
 	case typ == "index_not_found_exception":

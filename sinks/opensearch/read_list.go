@@ -16,31 +16,31 @@ import (
 const (
 	firstPage = 100             // documents
 	mostPage  = 5_000           // documents
-	pageBytes = 4 << 20         // what a page is to have, as far as the one before it tells
-	keepAlive = "5m"            // of the point in time, from each page on
-	closing   = 5 * time.Second // to give the point in time back
+	pageBytes = 4 << 20         // target size of a page, estimated from the one before
+	keepAlive = "5m"            // of the point in time, renewed by each page
+	closing   = 5 * time.Second // to close the point in time
 )
 
-// List returns every document of an index or alias, with its version, routing
-// and source, in no order: those that were searchable when it began (a refresh
-// makes all of them searchable, and the default is one a second). Index of each
-// is that behind the alias. It holds one page of about 4 MB at a time. When it
-// fails, an error is the last element.
+// List yields every document of an index or alias, with its version, routing and
+// source, in no order: the documents that were searchable at its start. A refresh
+// makes all documents searchable; by default one happens every second. Index of
+// each is the index behind the alias. List holds one page of about 4 MB at a time.
+// A failure is the last element.
 //
-// It holds a point in time open in the cluster, which costs disk until it is
-// done, and must ask for the next page within 5 minutes. A cluster without
-// points in time (OpenSearch before 2.4) is listed by _id instead, page by
-// page: there, what is written or deleted meanwhile may be in it or not.
+// List keeps a point in time open in the cluster, which uses disk until the end.
+// The next page must be requested within 5 minutes. A cluster without points in
+// time (OpenSearch before 2.4) is listed by _id, page by page. Then documents
+// written or deleted meanwhile may or may not appear.
 //
-// One index is read in the order in which it is stored. An alias of several, and
-// a collection of OpenSearch Serverless, which tells nothing about shards, is
-// read by _id, too: that has the cluster hold all ids in memory, and the setting
-// indices.id_field_data.enabled must allow it.
+// One index is read in the order of its storage. An alias of several indices is
+// read by _id. So is a collection of OpenSearch Serverless, which does not report
+// its shards. Reading by _id makes the cluster hold all ids in memory, and the
+// setting indices.id_field_data.enabled must allow it.
 func (c *Client) List(ctx context.Context, index string) iter.Seq2[document.Doc, error] {
 	return c.list(ctx, index, nil, true)
 }
 
-// ListMatching is List of the documents that a query finds, with their revisions.
+// ListMatching is List for the documents that match a query, with their revisions.
 func (c *Client) ListMatching(ctx context.Context, index string, query map[string]any) iter.Seq2[document.Doc, error] {
 	return c.list(ctx, index, query, true)
 }
@@ -64,10 +64,10 @@ func (c *Client) list(ctx context.Context, index string, query map[string]any, s
 type lister struct {
 	c      *Client
 	index  string
-	query  map[string]any // nil: all
+	query  map[string]any // nil: all documents
 	source bool
-	pit    string // the point in time; empty when there are none
-	size   int    // of the next page, in documents
+	pit    string // point in time; empty without support
+	size   int    // documents of the next page
 }
 
 func (l *lister) run(ctx context.Context, yield func(document.Doc) bool) error {
@@ -92,8 +92,8 @@ func (l *lister) run(ctx context.Context, yield func(document.Doc) bool) error {
 	return nil
 }
 
-// open opens a point in time, if there are any. It returns in how many shards
-// the documents can be told apart by their place, or 0.
+// open opens a point in time, if supported. It returns the number of shards in
+// which the place of a document is unique, or 0.
 func (l *lister) open(ctx context.Context) (shards int, err error) {
 	var out struct {
 		ID     string                      `json:"pit_id"`
@@ -103,7 +103,7 @@ func (l *lister) open(ctx context.Context) (shards int, err error) {
 	err = l.c.read(ctx, "POST", path, nil, &out)
 	var status *StatusError
 	if errors.As(err, &status) && status.Type == "" && (status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed) {
-		return 0, nil // it does not know what is asked
+		return 0, nil // it does not know the request
 	}
 	if err != nil {
 		return 0, err
@@ -134,13 +134,13 @@ func (l *lister) oneIndex(ctx context.Context) (bool, error) {
 	err := l.c.read(ctx, "GET", path, nil, &out)
 	var status *StatusError
 	if errors.As(err, &status) {
-		return false, nil // not known, or not allowed: by _id, then
+		return false, nil // unknown or not allowed: read by _id
 	}
 	return len(out) == 1, err
 }
 
-// close gives the point in time back, also when the caller gives up. The cluster
-// would do it by itself, minutes later.
+// close closes the point in time, even if the caller gave up. The cluster itself
+// would do it minutes later.
 func (l *lister) close(ctx context.Context) {
 	if l.pit == "" {
 		return
@@ -163,8 +163,7 @@ type listHit struct {
 	Sort        json.RawMessage `json:"sort"`
 }
 
-// walk goes through all pages of one slice; more is false when yield wants no
-// more.
+// walk yields all pages of one slice; more is false if yield stops.
 func (l *lister) walk(ctx context.Context, order string, slice map[string]int, yield func(document.Doc) bool) (more bool, err error) {
 	var after json.RawMessage
 	for {

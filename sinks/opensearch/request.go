@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// A bulk request asks for the answer without what nobody reads.
+// A bulk request asks for a response without unused parts.
 const (
 	bulkPath  = "/_bulk?" + filter
 	filter    = "filter_path=took,errors,items.*._index,items.*._id,items.*.status,items.*.error.type,items.*.error.reason"
@@ -21,8 +21,8 @@ const maxAnswer = 256 << 20 // bytes; a reason may quote a document
 
 var errCrowded = errors.New("opensearch: not sent: as many requests run as the cluster bears")
 
-// try makes one request of what stands for each of ws, and fills results. An
-// error is of the whole request.
+// try makes one request for the operations that stand for ws, and fills results.
+// An error concerns the whole request.
 func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []result) (err error) {
 	if err := s.limit.enter(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errCrowded, err)
@@ -31,7 +31,7 @@ func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []res
 	answered := false
 	busyItems := false
 	sent := 0
-	// Deferred, because what follows could panic.
+	// Deferred, because the following code may panic.
 	defer func() {
 		if !answered && err == nil {
 			err = errEnded
@@ -50,8 +50,8 @@ func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []res
 	return err
 }
 
-// post sends the body of a request and reads the answer. It returns how many
-// bytes it sent.
+// post sends the body of a request and reads the response. It returns the number
+// of bytes sent.
 func (s *Sink) post(ctx context.Context, ws []*write, body *buffer, results []result) (int, error) {
 	encoding := ""
 	if s.gzip > 0 && len(body.b) > s.gzip {
@@ -62,7 +62,7 @@ func (s *Sink) post(ctx context.Context, ws []*write, body *buffer, results []re
 		defer small.release()
 		body, encoding = small, "gzip"
 	}
-	// One whose connection has died silently leaves time for others.
+	// A silently dead connection must leave time for retries.
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
 	defer cancel()
 	n := len(body.b)

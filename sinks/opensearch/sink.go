@@ -8,13 +8,13 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// Sink writes documents. It is safe for concurrent use. It has no goroutine
-// and nothing to close.
+// Sink writes documents. It is safe for concurrent use. It has no goroutine and
+// needs no Close.
 type Sink struct {
 	client *Client
 	opt    Options
 	path   string // of bulk requests
-	gzip   int    // bodies of more bytes are compressed
+	gzip   int    // larger bodies are compressed
 
 	waiting budget
 	order   order
@@ -24,8 +24,8 @@ type Sink struct {
 	counts  series
 }
 
-// New returns a Sink, or an error that names every option that is wrong. It
-// makes no request.
+// New returns a Sink, or an error that names every invalid option. It makes no
+// request.
 func New(c *Client, o Options) (*Sink, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -54,16 +54,16 @@ func New(c *Client, o Options) (*Sink, error) {
 	return s, nil
 }
 
-// Write returns nil once the document is written or deleted, or something newer
-// is there, or nothing is there to delete. It shares requests with what others
-// write meanwhile; writes of one document follow one another in the order of
-// the calls. When ctx ends before the write is sent, it is withdrawn; after
-// that Write waits for the true result.
+// Write returns nil once the document is written or deleted. It also returns nil
+// if the index has a newer state, or no document to delete. Concurrent calls share
+// requests. Writes of one document keep the order of the calls. If ctx ends before
+// the write is sent, the write is withdrawn; afterwards Write waits for the real
+// result.
 //
-// Its errors are *[document.Error], inside sluice.Permanent when no other try
-// can succeed.
+// Its errors are *[document.Error], inside sluice.Permanent if no retry can
+// succeed.
 func (s *Sink) Write(ctx context.Context, op document.Op) error {
-	one := &struct { // in one piece of memory
+	one := &struct { // one allocation
 		call
 		op [1]document.Op
 		w  [1]write
@@ -74,9 +74,9 @@ func (s *Sink) Write(ctx context.Context, op document.Op) error {
 	return one.w[0].err
 }
 
-// WriteAll is Write for several; one error per operation, or nil when all are
-// done. Requests go several at a time, so that only operations of one document
-// are in order: they go together, or not at all.
+// WriteAll is Write for several operations. It returns one error per operation, or
+// nil when all are done. Requests run concurrently, so only operations of one
+// document are in order: they go together, or not at all.
 func (s *Sink) WriteAll(ctx context.Context, ops []document.Op) []error {
 	if len(ops) == 0 {
 		return nil
@@ -93,12 +93,12 @@ func (s *Sink) WriteAll(ctx context.Context, ops []document.Op) []error {
 	return errs
 }
 
-// sizeOf is about what a write takes in a request.
+// sizeOf is the approximate size of a write in a request.
 func sizeOf(w *write) int {
 	return len(w.op.Body) + len(w.op.ID) + len(w.op.Index) + len(w.op.Routing) + overhead
 }
 
-// chunks divides ws as requests are.
+// chunks divides ws into requests.
 func (s *Sink) chunks(ws []*write) [][]*write {
 	var chunks [][]*write
 	from, bytes := 0, 0

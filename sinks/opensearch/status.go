@@ -17,24 +17,24 @@ import (
 	"github.com/sluicehq/sluice/internal/retryafter"
 )
 
-// StatusError is an answer with a status of 300 and above.
+// StatusError is a response with a status of 300 or more.
 type StatusError struct {
 	Method string
 	Path   string // without the query
-	Host   string // that was asked; empty for one document of several
-	Status int    // of HTTP
+	Host   string // asked host; empty for one document of several
+	Status int    // HTTP status
 	Type   string // such as index_not_found_exception; may be empty
-	Reason string // in the service's words; may be empty, may quote what was sent
+	Reason string // in the service's words; may be empty, may quote the request
 
-	// RetryAfter is how long the answer asks to wait; 0 when it does not say.
+	// RetryAfter is the wait that the response asks for, or 0.
 	RetryAfter time.Duration
 }
 
-// HTTPStatusCode is Status, under the name that errors of the AWS SDK have for it.
+// HTTPStatusCode is Status, under the method name of AWS SDK errors.
 func (e *StatusError) HTTPStatusCode() int { return e.Status }
 
-// Error says what was asked of whom, the answer and, for what people get wrong,
-// what to do. It leaves out what Reason quotes of a document.
+// Error returns the request, the host, the response, and advice for common
+// mistakes. It omits what Reason quotes of a document.
 func (e *StatusError) Error() string {
 	var b strings.Builder
 	at := ""
@@ -77,18 +77,18 @@ func (e *StatusError) hint() string {
 	return ""
 }
 
-// marked is the error as a handler returns it: sluice.Overloaded when it is a
-// refusal for load.
+// marked returns the error for a handler: sluice.Overloaded for a refusal for
+// load.
 func (e *StatusError) marked() error {
 	return failure{said: e.said(), after: e.RetryAfter}.marked(e)
 }
 
 func (e *StatusError) said() said { return said{e.Status, e.Type, e.Reason} }
 
-// maxErrorBody bounds what is read of an answer that refuses.
+// maxErrorBody limits what is read of an error response.
 const maxErrorBody = 1 << 20
 
-// failure returns the error that the answer is.
+// failure returns the error of the response.
 func (a *answer) failure() *StatusError {
 	path, _, _ := strings.Cut(a.path, "?")
 	e := &StatusError{Method: a.method, Path: path, Host: a.host, Status: a.status, RetryAfter: retryafter.Parse(a.header.Get("Retry-After"), time.Now())}
@@ -101,13 +101,13 @@ func (a *answer) failure() *StatusError {
 	return e
 }
 
-// parseError returns the type and the reason that the body of an answer has.
-// They stand in several places: services before the cluster answer in words of
-// their own, and proxies with no JSON at all.
+// parseError returns the type and the reason in the body of a response. Their
+// place varies: services before the cluster use their own words, and proxies send
+// no JSON.
 func parseError(body []byte) (typ, reason string) {
 	var v struct {
 		Error   json.RawMessage
-		Message string // of AWS, also as "Message"
+		Message string // from AWS, also as "Message"
 	}
 	if json.Unmarshal(body, &v) != nil {
 		return "", firstWords(body)
@@ -123,7 +123,7 @@ func parseError(body []byte) (typ, reason string) {
 	return "", v.Message
 }
 
-// firstWords is what can be shown of an answer in another form.
+// firstWords returns a printable part of a response in another form.
 func firstWords(body []byte) string {
 	s := strings.Join(strings.Fields(string(body)), " ")
 	if !utf8.ValidString(s) {
@@ -135,7 +135,7 @@ func firstWords(body []byte) string {
 	return s
 }
 
-// wrap says which request err is about.
+// wrap adds the request to err.
 func (a *answer) wrap(err error) error {
 	path, _, _ := strings.Cut(a.path, "?")
 	at := ""
@@ -145,7 +145,7 @@ func (a *answer) wrap(err error) error {
 	return fmt.Errorf("opensearch: %s %s%s: %w", a.method, path, at, err)
 }
 
-// explain says, of an error for which there was no answer, what to do.
+// explain adds advice to an error without a response.
 func explain(ctx context.Context, err error) error {
 	var unknown x509.UnknownAuthorityError
 	var record tls.RecordHeaderError

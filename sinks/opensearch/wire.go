@@ -16,25 +16,25 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// wire makes the requests that the transport has addressed.
+// wire sends the requests that the transport has addressed.
 type wire struct {
 	base  http.RoundTripper
 	hosts *hosts
-	sign  func(*http.Request) (*http.Request, error) // nil: no need to
+	sign  func(*http.Request) (*http.Request, error) // may be nil
 }
 
-// exchange is what wire has to say about a request; it is in its context.
+// exchange is data of wire about a request; the request's context carries it.
 type exchange struct {
-	host string        // that was asked, without a user's name
-	body io.ReadCloser // of the answer
+	host string        // asked host, without a user's name
+	body io.ReadCloser // of the response
 }
 
 type exchangeKey struct{}
 
-// RoundTrip makes one request. The transport above reads every answer into
-// memory, and loses the error when it cannot; so it gets an empty one, and the
-// caller has the answer from the exchange. Errors are wrapped, because the
-// transport sends its drained body again after a bare io.EOF.
+// RoundTrip makes one request. The transport above reads every response into
+// memory, and loses the error if that fails. So it gets an empty response, and the
+// caller takes the real one from the exchange. Errors are wrapped, because the
+// transport resends its drained body after a bare io.EOF.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	x, _ := req.Context().Value(exchangeKey{}).(*exchange)
 	if x == nil {
@@ -62,8 +62,8 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// mendPath puts a host's path before the escaped form of a request's path, too:
-// the transport does so only with the unescaped one, and %2F would become /.
+// mendPath prepends a host's path to the escaped form of a request's path. The
+// transport does so only for the unescaped form, and %2F would become /.
 func mendPath(u *url.URL) {
 	if u.RawPath == "" {
 		return
@@ -77,15 +77,15 @@ func mendPath(u *url.URL) {
 	}
 }
 
-// signError says that a request could not be signed; it was not sent.
+// signError says that a request could not be signed and was not sent.
 type signError struct{ err error }
 
 func (e *signError) Error() string { return "the request cannot be signed: " + e.err.Error() }
 func (e *signError) Unwrap() error { return e.err }
 
-// signer returns a function that signs requests for service. Each has its
-// body's digest in a header, which Serverless needs, and is signed without its
-// length, which Serverless does not want signed.
+// signer returns a function that signs requests for service. A header has the
+// body's digest, which Serverless needs. The signature omits the length, because
+// Serverless refuses it.
 func signer(cfg aws.Config, service string) func(*http.Request) (*http.Request, error) {
 	s := v4.NewSigner()
 	return func(req *http.Request) (*http.Request, error) {
@@ -109,7 +109,7 @@ func signer(cfg aws.Config, service string) func(*http.Request) (*http.Request, 
 	}
 }
 
-// digest returns the SHA-256 of a request's body, and leaves the body as it is.
+// digest returns the SHA-256 of a request's body, without consuming it.
 func digest(req *http.Request) (string, error) {
 	h := sha256.New()
 	if req.GetBody != nil {

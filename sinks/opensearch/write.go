@@ -7,49 +7,49 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// write is one operation on its way.
+// write is one pending operation.
 //
-// Those of one document stand in a lane, in the order of the calls. The first
-// goes into a batch. When its request is made, those that wait behind it then
-// go with it, and the last of them stands for all; what comes later
-// waits until the result is there. So none overtakes another one of its
-// document, and a hot document costs one operation a request.
+// The writes of one document are in a lane, in the order of the calls. The first
+// goes into a batch. When its request is made, the writes behind it join it, and
+// the last of them is sent for all. Later writes wait for the result. So no write
+// overtakes another of its document, and a hot document costs one operation per
+// request.
 type write struct {
 	op   *document.Op
-	way  *document.Op // in which op is tried now; nil: as it is
+	way  *document.Op // the form in which op is tried now; nil: unchanged
 	lane uint64
 	call *call
 
-	// Guarded by order.mu until the write has gone into a commit, and again
-	// when that has ended.
+	// Guarded by order.mu until the write has joined a commit, and again after
+	// that.
 	place place
 	next  *write // behind it in the lane
-	last  *write // of the lane; only of its first
+	last  *write // of the lane; only in its first
 
-	// Of its commits.
-	line     *line     // with those that go with it; nil: it is alone
-	begun    time.Time // the first
-	failed   *failure  // of the last try
-	compared int       // times that the document was read to compare sequences
-	open     bool      // it has no result, and is for another commit
+	// Used by its commits.
+	line     *line     // with the writes that joined it; nil: alone
+	begun    time.Time // first try
+	failed   *failure  // last failure
+	compared int       // reads of the document to compare sequences
+	open     bool      // no result yet; for a later commit
 	err      error     // errEnded until it has a result
 }
 
-// line is a write with those that go with it.
+// line is a write with the writes that joined it.
 type line struct {
-	all  []*write // the latest last
-	left int      // those from the beginning that have no result
+	all  []*write // latest last
+	left int      // first ones without a result
 }
 
 type place uint8
 
 const (
-	away    place = iota // in no lane: not yet, no more, or it goes with the first
+	away    place = iota // in no lane, or joined to the first
 	waiting              // behind others
-	first                // of its lane: to be put into a batch, or in one
+	first                // in its lane: to be batched, or in a batch
 )
 
-// sent is what is sent for the write.
+// sent returns the operation that is sent for the write.
 func (w *write) sent() *document.Op {
 	if w.way != nil {
 		return w.way
@@ -57,7 +57,7 @@ func (w *write) sent() *document.Op {
 	return w.op
 }
 
-// current is what is sent for w and those that go with it.
+// current returns the write that is sent for w and those that joined it.
 func (w *write) current() *write {
 	if w.line == nil {
 		return w
@@ -65,7 +65,7 @@ func (w *write) current() *write {
 	return w.line.all[w.line.left-1]
 }
 
-// each calls f for w and those that go with it and have no result yet.
+// each calls f for w and those that joined it, if they have no result yet.
 func (w *write) each(f func(*write)) {
 	if w.line == nil {
 		f(w)
@@ -76,13 +76,13 @@ func (w *write) each(f func(*write)) {
 	}
 }
 
-// alike reports whether one of two writes can stand for both: they are of one
-// document, and the same rule says which is the later one.
+// alike reports whether one of two writes can stand for both: they have the same
+// document, and the same rule decides which is later.
 func alike(a, b *document.Op) bool {
 	return a.ID == b.ID && a.Index == b.Index && a.Routing == b.Routing && rule(a.Fence) == rule(b.Fence) && a.Fence != document.Unchanged
 }
 
-// rule is the fence that stands for all with the same rule.
+// rule returns a fence that represents all fences with the same rule.
 func rule(f document.Fence) document.Fence {
 	if f == document.NewerOrEqual {
 		return document.Newer
@@ -90,7 +90,8 @@ func rule(f document.Fence) document.Fence {
 	return f
 }
 
-// insert puts w behind those that it may follow: the last one stands for all.
+// insert puts w behind the writes that it may follow; the last one is sent for
+// all.
 func (l *line) insert(w *write) {
 	at := len(l.all)
 	for at > 0 && !follows(w.op, l.all[at-1].op) {
@@ -100,8 +101,7 @@ func (l *line) insert(w *write) {
 	l.left = len(l.all)
 }
 
-// follows reports whether the cluster would write op, which came later, over
-// before.
+// follows reports whether the cluster would write the later op over before.
 func follows(op, before *document.Op) bool {
 	switch op.Fence {
 	case document.Newer:

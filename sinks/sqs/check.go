@@ -13,14 +13,13 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 )
 
-// Check tells at the start whether the queue exists and can be reached with
-// the credentials there are; the error says what to do. It needs the
-// permission sqs:GetQueueAttributes: without it nothing is checked, and a warning
-// is logged. It adopts the queue's MaximumMessageSize if that is lower than
-// MaxBytes, and logs a warning when the queue delays every message that has no
-// delay of its own. A FIFO queue without content-based deduplication is an error,
-// unless Options.DeduplicationIDs is set. It asks once and, as every request, is
-// repeated by the client's own retries.
+// Check verifies at the start that the queue exists and is reachable with the
+// current credentials. Its error has advice. It needs the permission
+// sqs:GetQueueAttributes; without it Check only logs a warning. It adopts the
+// queue's MaximumMessageSize if that is lower than MaxBytes. It logs a warning
+// when the queue delays messages by default. A FIFO queue without content-based
+// deduplication is an error, unless Options.DeduplicationIDs is set. Check makes
+// one request, with the client's own retries.
 func (q *Queue) Check(ctx context.Context) error {
 	url, err := q.lookUp(ctx)
 	if err != nil {
@@ -50,7 +49,7 @@ func (q *Queue) Check(ctx context.Context) error {
 	return nil
 }
 
-// lookUp returns the queue's URL, asking for it once.
+// lookUp returns the queue's URL and requests it once.
 func (q *Queue) lookUp(ctx context.Context) (string, error) {
 	q.mu.Lock()
 	url := q.url
@@ -71,7 +70,7 @@ func (q *Queue) lookUp(ctx context.Context) (string, error) {
 	return q.url, nil
 }
 
-// explain says where and, for what people get wrong, what to do.
+// explain adds the place, and advice for common mistakes.
 func (q *Queue) explain(call string, err error) error {
 	at := call + " " + q.where
 	if hint := awserror.Hint(err, "sqs:"+call, "queue", "name or URL"); hint != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// commit sends entries until each has its result. It repeats only those that
-// SQS refused for the moment.
+// commit sends entries until each has its result. It repeats only temporary
+// refusals.
 func (q *Queue) commit(ctx context.Context, entries []*entry) []error {
 	url, err := q.lookUp(ctx)
 	if err != nil {
@@ -57,14 +57,14 @@ func (q *Queue) commit(ctx context.Context, entries []*entry) []error {
 // sending is the state of one commit.
 type sending struct {
 	entries []*entry
-	errs    []error // of open ones the last refusal
+	errs    []error // of open entries: the last refusal
 	open    []int   // in order
 	behind  map[string]error
 }
 
-// end settles entry i with its error. Of a FIFO queue, a failure that may pass
-// holds back what comes after it in its group: sent before it, it would
-// overtake. One that will not pass is nothing to wait for.
+// end settles entry i with its error. In a FIFO queue a temporary failure also
+// fails the later entries of its group: sent first, they would overtake it. A
+// permanent failure does not.
 func (s *sending) end(i int) {
 	s.open = slices.DeleteFunc(s.open, func(o int) bool { return o == i })
 	e, err := s.entries[i], s.errs[i]
@@ -77,9 +77,9 @@ func (s *sending) end(i int) {
 	}
 }
 
-// round returns what goes into the next request: all that is open, or of a
-// FIFO queue the first of each group, since SQS may take a later entry of a
-// request and refuse an earlier one.
+// round returns the entries of the next request: all open ones. For a FIFO queue
+// it returns the first of each group, because SQS may accept a later entry and
+// refuse an earlier one.
 func (s *sending) round(fifo bool) []int {
 	if !fifo {
 		return slices.Clone(s.open)

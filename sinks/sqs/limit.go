@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// leastLimit is the lowest MaximumMessageSize that a queue can have.
+// leastLimit is the lowest MaximumMessageSize of a queue.
 const leastLimit = 1024
 
-// tooLong are SQS's words for a message or a request over the limit: "Message
+// tooLong matches SQS's text for a message or a request over the limit: "Message
 // must be shorter than 262144 bytes", "Batch requests cannot be longer than 262144
 // bytes".
 var tooLong = regexp.MustCompile(`\b(?:shorter|longer) than (\d+) bytes`)
 
-// limitIn returns the limit that a refusal names; 0 when it names none.
+// limitIn returns the limit in a refusal; 0 if it has none.
 func limitIn(message string) int64 {
 	m := tooLong.FindStringSubmatch(message)
 	if m == nil {
@@ -27,7 +27,7 @@ func limitIn(message string) int64 {
 	return n
 }
 
-// lower sets a limit to n, if that is one and is less.
+// lower lowers a limit to n, if n is positive and less.
 func lower(limit *atomic.Int64, n int64) {
 	for {
 		old := limit.Load()
@@ -37,8 +37,8 @@ func lower(limit *atomic.Int64, n int64) {
 	}
 }
 
-// fitting cuts entries into requests that are within the limit that is known by
-// now. An entry over the limit has a request of its own.
+// fitting splits entries into requests within the current limit. An entry over the
+// limit gets its own request.
 func (q *Queue) fitting(entries []*entry) (requests [][]*entry) {
 	most := int(q.maxRequest.Load())
 	size, begin := 0, 0

@@ -14,14 +14,14 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Message is what is sent: its body has at least one character of valid UTF-8,
-// its delay is from 0, the queue's default, to 15 minutes, rounded up to whole
-// seconds. GroupID is required for a FIFO queue, and optional for others (fair
-// queues); DeduplicationID is for FIFO queues only, and one without
-// content-based deduplication requires it.
+// Message is a message to send. Its body has at least one character and is valid
+// UTF-8. Its delay is from 0 (the queue's default) to 15 minutes, rounded up to
+// whole seconds. A FIFO queue requires GroupID; for other queues it is optional
+// (fair queues). DeduplicationID is for FIFO queues only, and required without
+// content-based deduplication.
 type Message = sluice.Message
 
-// sizeOf is what SQS counts against its limits.
+// sizeOf returns the size that SQS counts against its limits.
 func sizeOf(m *Message) int {
 	n := len(m.Body)
 	for name, a := range m.Attributes {
@@ -30,7 +30,7 @@ func sizeOf(m *Message) int {
 	return n
 }
 
-// validate says why SQS would never take m.
+// validate returns why SQS would never accept m.
 func validate(m *Message, fifo bool, maxBytes int) error {
 	if m.Body == "" {
 		return errors.New("the body is empty; SQS wants at least one character")
@@ -84,7 +84,7 @@ func validateAttributes(m *Message) error {
 	return nil
 }
 
-// badChar returns where s has the first character that SQS refuses, or -1.
+// badChar returns the index of the first character that SQS refuses, or -1.
 // Allowed are #x9 #xA #xD, #x20–#xD7FF, #xE000–#xFFFD and #x10000–#x10FFFF.
 func badChar(s string) int {
 	for i, r := range s {
@@ -114,21 +114,21 @@ func validID(field, id string) error {
 	if len(id) > 128 {
 		return fmt.Errorf("%s of %d bytes; %s", field, len(id), allowed)
 	}
-	if at := strings.IndexFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }); at >= 0 { // the id itself may be a key
+	if at := strings.IndexFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }); at >= 0 { // the error omits the id, which may be a key
 		return fmt.Errorf("%s with another character at byte %d; %s", field, at, allowed)
 	}
 	return nil
 }
 
-// entry is a message on its way.
+// entry is a pending message.
 type entry struct {
-	types.SendMessageBatchRequestEntry // without its Id, which is given in each request
+	types.SendMessageBatchRequestEntry // without Id, which each request assigns
 	size                               int
 	group                              string // of a FIFO queue
 
-	// behind holds the groups of a SendAll that are broken, with the error of
-	// the message that broke each; nil for a Send. Commits of one SendAll run
-	// one after another.
+	// behind has the failed groups of a SendAll, each with the error of the
+	// message that failed; nil for a Send. Commits of one SendAll run one after
+	// another.
 	behind map[string]error
 }
 

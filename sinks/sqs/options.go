@@ -19,23 +19,24 @@ const (
 
 // Options configure a Queue; the zero value is ready to use.
 type Options struct {
-	// MaxBytes of one request, which is also the most that one message can
-	// have: bodies, and names, types and values of attributes (default 1 MiB,
-	// SQS's own limit). Queues made before August 2025 may still have 256 KiB:
-	// Check finds out, or else the first refusal.
+	// MaxBytes of one request, and so of one message: bodies, and names, types
+	// and values of attributes (default 1 MiB, the limit of SQS). Queues made
+	// before August 2025 may still have 256 KiB: Check, or the first refusal,
+	// lowers MaxBytes.
 	MaxBytes int
 
 	// DeduplicationIDs says that every message for a FIFO queue has a
-	// DeduplicationID; one without is refused before it is sent (default false:
-	// Check wants content-based deduplication of a FIFO queue).
+	// DeduplicationID. A message without one is refused before it is sent
+	// (default false: Check requires content-based deduplication of a FIFO
+	// queue).
 	DeduplicationIDs bool
 
-	InFlight int           // requests at a time (default 16)
+	InFlight int           // concurrent requests (default 16)
 	Linger   time.Duration // see [batch.Options] (default 2 ms)
 	Timeout  time.Duration // of one commit with its retries (default 30 s)
-	Attempts int           // for a message that SQS has refused for the moment, in one commit (default 4)
+	Attempts int           // for a temporarily refused message, in one commit (default 4)
 	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 100 ms)
-	Metrics  metrics.Meter // of group commits: one request each or, when messages were refused for the moment, several (default: none)
+	Metrics  metrics.Meter // of group commits: one request each, or several after temporary refusals (default: none)
 	Sink     string        // label of the metrics (default "sqs")
 	Logger   *slog.Logger  // default slog.Default()
 }

@@ -16,29 +16,29 @@ import (
 	"github.com/sluicehq/sluice/internal/sqsclient"
 )
 
-// Queue sends to one queue. Its methods are safe for concurrent use; there is
-// nothing to close.
+// Queue sends to one queue. Its methods are safe for concurrent use. It needs no
+// Close.
 type Queue struct {
-	name   string // for messages to people
-	where  string // likewise: the endpoint and region
+	name   string // for messages
+	where  string // endpoint and Region, for messages
 	fifo   bool
 	client *awssqs.Client
 	opt    Options
 	batch  *batch.Batcher[*entry]
 
 	maxMessage atomic.Int64 // bytes; lowered by Check, and by refusals
-	maxRequest atomic.Int64 // likewise, by refusals
+	maxRequest atomic.Int64 // lowered by refusals
 
 	mu  sync.Mutex
-	url string // "" until a name was looked up
+	url string // "" until it is looked up by name
 }
 
 // New returns a Queue for the URL or the name of a queue of cfg's account and
-// region. Nothing is sent yet: [Queue.Check] tells at the start whether the
-// queue can be reached. The URL saves the first Send a call of GetQueueUrl.
+// region. It makes no call: [Queue.Check] verifies the queue. With a URL the first
+// Send needs no call of GetQueueUrl.
 //
-// The endpoint is that of cfg or of AWS_ENDPOINT_URL_SQS; without one it is
-// AWS's, or that of a URL which is not at AWS.
+// The endpoint is that of cfg or of AWS_ENDPOINT_URL_SQS. Without one it is AWS's,
+// or that of a URL outside of AWS.
 func New(cfg aws.Config, queue string, o Options) (*Queue, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -62,9 +62,9 @@ func New(cfg aws.Config, queue string, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// Send returns nil once the queue has m. An error that is not
-// sluice.Permanent may pass; see the package's text on failures. When ctx ends
-// before m is sent, m is withdrawn; after that Send waits for the true result.
+// Send returns nil once the queue has m. An error that is not sluice.Permanent may
+// be temporary; see Failures in the package comment. If ctx ends before m is sent,
+// m is withdrawn; afterwards Send waits for the real result.
 func (q *Queue) Send(ctx context.Context, m Message) error {
 	if err := q.validate(&m); err != nil {
 		return err
@@ -72,11 +72,11 @@ func (q *Queue) Send(ctx context.Context, m Message) error {
 	return q.wrap(q.batch.Do(ctx, newEntry(&m, q.fifo)))
 }
 
-// SendAll is Send for several messages, in order; one error per message, or
-// nil when the queue has all. More than fit in one request go in several, one
-// after another; messages whose order does not matter arrive sooner through
-// Send from several goroutines. In a FIFO queue a message that failed for the
-// moment holds back the later ones of its group, which then fail too.
+// SendAll is Send for several messages, in order. It returns one error per
+// message, or nil when the queue has all. Messages that do not fit in one request
+// go in several, one after another. If order does not matter, Send from several
+// goroutines is faster. In a FIFO queue a temporary failure also fails the later
+// messages of its group.
 func (q *Queue) SendAll(ctx context.Context, ms []Message) []error {
 	errs := make([]error, len(ms))
 	failed := false
@@ -91,7 +91,7 @@ func (q *Queue) SendAll(ctx context.Context, ms []Message) []error {
 	entries := make([]*entry, 0, len(ms))
 	at := make([]int, 0, len(ms)) // of entries in ms
 	for i := range ms {
-		m := ms[i] // entries refer to it, and ms is the caller's
+		m := ms[i] // entries point to the copy; the caller owns ms
 		if err := q.validate(&m); err != nil {
 			set(i, err)
 			continue
@@ -121,7 +121,7 @@ func (q *Queue) validate(m *Message) error {
 	return nil
 }
 
-// wrap says which queue err is about.
+// wrap adds the queue to err.
 func (q *Queue) wrap(err error) error {
 	if err == nil {
 		return nil

@@ -16,14 +16,14 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 )
 
-// result is what became of one entry of a request.
+// result is the result of one entry of a request.
 type result struct {
 	err   error // nil: the queue has it
-	again bool  // refused for the moment: worth another try in this commit
+	again bool  // refused temporarily: retry in this commit
 }
 
-// request sends entries once and matches the answers to them. The client
-// itself repeats what fails as a whole and may pass (network, throttling).
+// request sends entries once and matches the results. The client itself retries
+// temporary failures of whole requests (network, throttling).
 func (q *Queue) request(ctx context.Context, url string, entries []*entry) []result {
 	if requests := q.fitting(entries); len(requests) > 1 {
 		var results []result
@@ -53,9 +53,9 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) []res
 	switch {
 	case err == nil || !ofContent(err):
 	case len(q.fitting(entries)) > 1:
-		return q.request(ctx, url, entries) // by the limit that was learned
+		return q.request(ctx, url, entries) // with the limit just learned
 	case len(entries) > 1:
-		// One of them spoils it for all: look for it.
+		// One entry fails the whole request: search for it.
 		half := len(entries) / 2
 		return append(q.request(ctx, url, entries[:half]), q.request(ctx, url, entries[half:])...)
 	case neverTaken(err):
@@ -64,9 +64,9 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) []res
 	return results
 }
 
-// reconcile fills results from an answer with status 200, which may still
-// refuse messages, and may leave some out. It returns the limit of a message
-// that a refusal names; 0 when none does.
+// reconcile fills results from a response with status 200, which may still refuse
+// messages or omit some. It returns the message limit in a refusal; 0 if it has
+// none.
 func reconcile(results []result, out *awssqs.SendMessageBatchOutput) (limit int64) {
 	for i := range results {
 		results[i] = result{errors.New("SQS answered the request, but said nothing about this message"), true}
@@ -103,15 +103,14 @@ func reconcile(results []result, out *awssqs.SendMessageBatchOutput) (limit int6
 }
 
 // wantsDeduplication reports whether a refusal is that of a FIFO queue without
-// content-based deduplication, which takes no message without an id: it would
-// meet every message.
+// content-based deduplication. It refuses every message without an id.
 func wantsDeduplication(message string) bool {
 	return strings.Contains(message, "ContentBasedDeduplication")
 }
 
-// ofQueue reports whether a refusal says something about the queue, its key or
-// the rate, although it is called the sender's fault: it may pass, and would
-// meet every message.
+// ofQueue reports whether a refusal concerns the queue, its key or the rate,
+// although SQS blames the sender. It may be temporary, and would fail every
+// message.
 func ofQueue(code string) bool {
 	switch awserror.OfCode(code) {
 	case awserror.Throttled, awserror.Denied, awserror.BadKey, awserror.Missing:
@@ -120,20 +119,20 @@ func ofQueue(code string) bool {
 	return false
 }
 
-// ofContent reports whether a request was refused as a whole for what is in
-// it, which may be a single message.
+// ofContent reports whether a request was refused as a whole for its content,
+// possibly of a single message.
 func ofContent(err error) bool {
 	code := awserror.Code(err)
 	return neverTaken(err) || strings.Contains(code, "InvalidParameterValue") || strings.Contains(code, "InvalidAttributeValue")
 }
 
-// neverTaken reports whether a request was refused for a reason that can only
-// be in the message, if there is but one. Others, such as an invalid parameter
-// value, can be the queue's as well: the flow tells the two apart.
+// neverTaken reports whether a request of one message was refused for a reason
+// that only the message can cause. Other reasons, such as an invalid parameter
+// value, may be the queue's: the flow distinguishes them.
 func neverTaken(err error) bool {
 	code := awserror.Code(err)
 	if awserror.Status(err) == http.StatusRequestEntityTooLarge {
-		return true // whatever stands before SQS, with an answer of its own
+		return true // a proxy before SQS, with its own response
 	}
 	return strings.Contains(code, "BatchRequestTooLong") || strings.Contains(code, "InvalidMessageContents") ||
 		strings.Contains(code, "Invalid") && strings.Contains(err.Error(), "MessageTooLong")

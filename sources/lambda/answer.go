@@ -8,14 +8,14 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// batch is what an answer needs to know of the event. It is taken before the
-// records go to the flow, which owns them from then on.
+// batch is the data of the event that the response needs. It is copied before the
+// records go to the flow, which then owns them.
 type batch struct {
 	pipe   bool
 	window *sluice.Window
 	table  string
-	ids    []sluice.Sequence // of an event source mapping's batch
-	events []string          // of a pipe's
+	ids    []sluice.Sequence // of a batch from an event source mapping
+	events []string          // of a batch from a pipe
 }
 
 func batchOf(payload []byte, page sluice.Page) batch {
@@ -42,8 +42,8 @@ func isArray(payload []byte) bool {
 	return len(payload) > 0 && payload[0] == '['
 }
 
-// answer returns the answer for a batch of which the first settled records are
-// durable, and the first identifier in it.
+// answer returns the response for a batch whose first settled records are durable,
+// and the first identifier in it.
 func (b *batch) answer(settled int) (answer []byte, from string, err error) {
 	var failures []string
 	switch {
@@ -63,13 +63,13 @@ func (b *batch) answer(settled int) (answer []byte, from string, err error) {
 	return appendAnswer(nil, b.window, failures), from, nil
 }
 
-// lowest returns the identifier from which a batch has to come again when the
+// lowest returns the identifier from which a batch must come again, when the
 // record at settled is the first that is not durable.
 //
 // In a batch in the order of its numbers, as the service sends it, that is the
-// record's own. In any other, the service may cut at the identifier's place or
-// at its number; the result is then a record from which all unsettled ones are
-// both later and not lower, so that nothing is lost either way.
+// record's own. In any other order the service may cut at the identifier's place
+// or at its number. The result is then a record such that every unsettled record
+// is later and not lower, so that none is lost either way.
 func lowest(ids []sluice.Sequence, settled int, table string) (sluice.Sequence, error) {
 	low := ids[settled]
 	for i, id := range ids[settled:] {
@@ -90,7 +90,7 @@ func lowest(ids []sluice.Sequence, settled int, table string) (sluice.Sequence, 
 		settled+1, len(ids), table, ids[settled], low)
 }
 
-// checkEvents refuses an answer to a pipe that would leave out a record.
+// checkEvents refuses a response to a pipe that would omit a record.
 func checkEvents(events []string, settled int, table string) error {
 	for i, id := range events[settled:] {
 		if id == "" {
@@ -116,7 +116,7 @@ func appendAnswer(dst []byte, w *sluice.Window, failures []string) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `{"itemIdentifier":`...)
-		quoted, _ := json.Marshal(id) // a string never fails
+		quoted, _ := json.Marshal(id) // never fails
 		dst = append(append(dst, quoted...), '}')
 	}
 	return append(dst, `]}`...)

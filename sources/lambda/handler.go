@@ -23,9 +23,9 @@ type Handler struct {
 	warm    atomic.Bool
 }
 
-// NewHandler returns a Handler that runs the routes of m. It panics when m is
-// nil or has no route, which would settle every batch unseen, or when an option
-// is out of its range.
+// NewHandler returns a Handler that runs the routes of m. It panics if m is nil,
+// if m has no route, which would settle every batch unseen, or if an option is out
+// of range.
 func NewHandler(m sluice.Matcher, o Options) *Handler {
 	if m == nil {
 		panic("lambda: NewHandler without a router")
@@ -39,8 +39,8 @@ func NewHandler(m sluice.Matcher, o Options) *Handler {
 	return &Handler{matcher: m, group: flow.NewGroup(m), o: o.withDefaults()}
 }
 
-// Invoke handles one event and returns its answer. An error means that the
-// whole batch has failed and is to be sent again. The payload is not kept.
+// Invoke handles one event and returns its response. An error means that the whole
+// batch failed and must be sent again. Invoke does not keep payload.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	start := time.Now()
 	inv := Invocation{Cold: !h.warm.Swap(true)}
@@ -64,8 +64,8 @@ func (h *Handler) invoke(ctx context.Context, payload []byte, inv *Invocation) (
 	if ofQueue(payload) {
 		return h.invokeQueue(ctx, payload, inv)
 	}
-	// The runtime reuses payload's memory after Invoke; a handler that is still
-	// running then reads the copy.
+	// The runtime reuses payload's memory after Invoke; a handler that still
+	// runs reads the copy.
 	page, err := sluice.DecodeEvent(bytes.Clone(payload))
 	if err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func (h *Handler) invoke(ctx context.Context, payload []byte, inv *Invocation) (
 	return answer, err
 }
 
-// run takes recs through a flow and returns how many from the first are
-// settled and, when that is not all, why.
+// run runs recs through a flow. It returns the number of settled records from the
+// first on, and the reason if that is not all.
 func (h *Handler) run(ctx context.Context, recs []sluice.Record, inv *Invocation) (int, error) {
 	var c counts
 	f := flow.Open(ctx, h.matcher, flow.Options{
@@ -101,8 +101,8 @@ func (h *Handler) run(ctx context.Context, recs []sluice.Record, inv *Invocation
 		Logger:      h.o.Logger,
 	})
 	_, submitErr := f.Submit(ctx, recs...)
-	// The flow itself keeps ctx's deadline; a deadline of Close's own would
-	// cancel handlers at another time.
+	// The flow itself keeps ctx's deadline. A deadline for Close would cancel
+	// handlers at another time.
 	settled, err := f.Close(context.WithoutCancel(ctx))
 	h.left.add(f)
 	inv.Failed, inv.Parked = int(c.failed.Load()), int(c.parked.Load())
@@ -112,8 +112,8 @@ func (h *Handler) run(ctx context.Context, recs []sluice.Record, inv *Invocation
 	return int(settled), err
 }
 
-// atMostHalf cuts d to half of the time that is left of ctx: a margin that eats
-// all of it would start nothing, at every invocation.
+// atMostHalf limits d to half of the remaining time of ctx. A margin of all the
+// time would start nothing at every invocation.
 func atMostHalf(ctx context.Context, d time.Duration) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return max(min(d, time.Until(deadline)/2), 0)
@@ -121,8 +121,8 @@ func atMostHalf(ctx context.Context, d time.Duration) time.Duration {
 	return d
 }
 
-// counts are written by hooks, which a handler left running calls even after
-// its invocation.
+// counts are written by hooks. A handler that still runs calls them even after its
+// invocation.
 type counts struct{ failed, parked, unrouted atomic.Int64 }
 
 func (h *Handler) flowHooks(requestID string, c *counts) flow.Hooks {
@@ -136,7 +136,7 @@ func (h *Handler) flowHooks(requestID string, c *counts) flow.Hooks {
 				c.unrouted.Add(1)
 			}
 			h.logFailure(requestID, rec, route, err)
-		case flow.Parked: // the flow has it in its log
+		case flow.Parked: // the flow logs it
 			c.parked.Add(1)
 		}
 		if handled != nil {

@@ -29,8 +29,8 @@ func (l *leftovers) add(f *flow.Flow) {
 }
 
 // wait returns once no handler of an earlier invocation runs. After limit it
-// gives up with an error that makes the runtime report the invocation as
-// failed and then end the process.
+// returns an error that makes the runtime report the invocation as failed and end
+// the process.
 func (l *leftovers) wait(limit time.Duration) error {
 	l.mu.Lock()
 	flows := slices.Clone(l.flows)

@@ -13,28 +13,28 @@ type Options struct {
 	Concurrency int        // handlers running at once in one invocation (default 64)
 	Order       flow.Order // default flow.ByItem
 
-	// DeadLetter takes records that failed for good. nil: they stop the batch.
+	// DeadLetter stores records that failed for good. nil: they stop the batch.
 	DeadLetter flow.DeadLetter
-	// ParkItem parks later changes of a parked item behind it, in order: those of
-	// the same invocation, and those of later ones only when DeadLetter is a
-	// [flow.Holder], which knows what it holds.
+	// ParkItem parks later changes of a parked item behind it, in order:
+	// changes of the same invocation. Changes of later invocations need a
+	// DeadLetter that is a [flow.Holder].
 	ParkItem bool
 	MaxAge   time.Duration // a failing record older than this is parked (default: never)
 
-	// Margin before an invocation's deadline nothing is started any more. The
-	// default is 1 s or 10 % of the time given, whichever is larger; never more
-	// than half of the time given.
+	// Margin is the time before an invocation's deadline in which nothing
+	// starts. The default is 1 s or 10 % of the given time, whichever is
+	// larger; never more than half of it.
 	Margin time.Duration
 
-	// StuckWait is how long an invocation waits for a handler that an earlier
-	// one left running, before it fails and the process exits (default 5 s;
-	// never more than half of the time given).
+	// StuckWait is how long an invocation waits for a handler that still runs
+	// from an earlier one, before it fails and the process exits (default 5 s;
+	// never more than half of the given time).
 	StuckWait  time.Duration
-	StuckAfter time.Duration // a handler running longer is reported (default 1 min)
+	StuckAfter time.Duration // a handler that runs longer is reported (default 1 min)
 
-	// SIGTERM, when set, is called as the service shuts the process down;
+	// SIGTERM, if set, is called when the service shuts the process down;
 	// SIGKILL follows about 500 ms later. It makes Start register an internal
-	// extension, without which the service sends no SIGTERM.
+	// extension, because the service sends no SIGTERM without one.
 	SIGTERM func()
 
 	Hooks     Hooks
@@ -42,27 +42,27 @@ type Options struct {
 	Logger    *slog.Logger // default slog.Default()
 }
 
-// Hooks are called as things happen; nil ones are passed over. They must be
-// fast, and safe for concurrent use where invocations are concurrent.
+// Hooks observe a function; nil ones are skipped. They must be fast, and safe for
+// concurrent use if invocations are concurrent.
 type Hooks struct {
-	// Invoked is called at the end of each invocation, before its answer is
-	// returned. The service's own Errors metric does not count an invocation
-	// that answered with a partial failure; this does.
+	// Invoked is called at the end of each invocation, before its response is
+	// returned. The service's own Errors metric does not count partial
+	// failures; this hook does.
 	Invoked func(Invocation)
 }
 
-// Invocation tells how one invocation went.
+// Invocation is the result of one invocation.
 type Invocation struct {
 	RequestID string
 	Cold      bool // the first of this process
-	Pipe      bool // a bare array of records, as pipes send it
+	Pipe      bool // a bare array of records, from a pipe
 	Queue     bool // messages of a queue
 	Records   int
-	Settled   int           // records in a row, from the first, that are durable; of messages, all that are
-	Failed    int           // records whose failure stopped the batch
-	Parked    int           // records handed to the dead letters
-	From      string        // first itemIdentifier of the answer; empty when all are settled or Err fails the batch
-	Took      time.Duration // without the service's share
+	Settled   int           // consecutive durable records from the first; of messages, all durable ones
+	Failed    int           // failures that stopped the batch
+	Parked    int           // records in the dead letters
+	From      string        // first itemIdentifier of the response; empty when all are settled or Err fails the batch
+	Took      time.Duration // without the service's overhead
 	Stopped   error         // why Settled is less than Records
 	Err       error         // returned to the service: the whole batch has failed
 }

@@ -22,7 +22,7 @@ const (
 	queueSource        = "aws:sqs"
 )
 
-// ofQueue reports whether an event is one of a queue: its first record says so.
+// ofQueue reports whether an event is from a queue, by its first record.
 func ofQueue(payload []byte) bool {
 	if !bytes.Contains(payload, []byte(`"`+queueSource+`"`)) { // quick, and rarely wrong
 		return false
@@ -35,8 +35,8 @@ func ofQueue(payload []byte) bool {
 	return json.Unmarshal(payload, &event) == nil && len(event.Records) > 0 && event.Records[0].EventSource == queueSource
 }
 
-// invokeQueue handles an event of a queue. Its answer names every message that
-// is not settled, and of a FIFO queue all later ones of its group.
+// invokeQueue handles an event of a queue. Its response names every unsettled
+// message, and in a FIFO queue all later ones of its group.
 func (h *Handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocation) ([]byte, error) {
 	recs, err := wire.Messages(payload)
 	if err != nil {
@@ -49,7 +49,7 @@ func (h *Handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocati
 		}
 	}
 	lanes := lanesOf(recs)
-	rests := make([][]string, len(lanes)) // ids of what is not settled
+	rests := make([][]string, len(lanes)) // ids of unsettled messages
 	errs := make([]error, len(lanes))
 	o := h.queueOptions(ctx, inv)
 	places := make(chan struct{}, max(h.o.Concurrency, 0))
@@ -75,20 +75,20 @@ func (h *Handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocati
 		}
 	}
 	if lost := int(o.counts.unrouted.Load()); lost > 0 && lost == inv.Failed && inv.Settled == 0 {
-		// Without ReportBatchItemFailures an answer would lose them all. Those
-		// behind the first of a group in a FIFO queue were not looked at.
+		// Without ReportBatchItemFailures a response would lose all of them. In
+		// a FIFO queue only the first message of each group was tried.
 		return nil, fmt.Errorf("no message of queue %q has a route: is it the right queue? The first: %w", recs[0].Table, inv.Stopped)
 	}
 	slices.Sort(failures)
-	failures = slices.Compact(failures) // a message may be in a batch twice
+	failures = slices.Compact(failures) // a batch may have a message twice
 	if len(failures) > 0 {
 		inv.From = failures[0]
 	}
 	return appendAnswer(nil, nil, failures), nil
 }
 
-// lanesOf groups what runs in order: messages of one group of a FIFO queue. In
-// a standard queue each message runs for itself, also one that came twice.
+// lanesOf groups messages that run in order: those of one group of a FIFO queue.
+// In a standard queue each message runs alone, even a duplicate.
 func lanesOf(recs []sluice.Record) (lanes [][]sluice.Record) {
 	if len(recs) == 0 || !strings.HasSuffix(recs[0].StreamARN, ".fifo") {
 		for i := range recs {
@@ -110,7 +110,7 @@ func lanesOf(recs []sluice.Record) (lanes [][]sluice.Record) {
 	return lanes
 }
 
-// queueOptions are those of every lane's flow.
+// queueOptions are shared by the flows of all lanes.
 type queueOptions struct {
 	flow.Options
 	counts *counts
@@ -119,7 +119,7 @@ type queueOptions struct {
 func (h *Handler) queueOptions(ctx context.Context, inv *Invocation) queueOptions {
 	c := new(counts)
 	margin := h.o.Margin
-	if d, ok := ctx.Deadline(); ok { // the same for all, also those that begin late
+	if d, ok := ctx.Deadline(); ok { // the same for all lanes, even late ones
 		if margin == 0 {
 			margin = max(time.Second, time.Until(d)/10)
 		}
@@ -140,8 +140,8 @@ func (h *Handler) queueOptions(ctx context.Context, inv *Invocation) queueOption
 	}, c}
 }
 
-// runLane takes a lane through a flow of its own and returns the ids of what is
-// not settled.
+// runLane runs a lane through its own flow and returns the ids of unsettled
+// messages.
 func (h *Handler) runLane(ctx context.Context, lane []sluice.Record, o flow.Options) (rest []string, err error) {
 	ids := make([]string, len(lane)) // the flow owns the records
 	for i := range lane {

@@ -10,9 +10,9 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Start runs the function: it takes invocations from the service until the
-// process is ended. It does not return, and panics like [NewHandler]. A process
-// that Lambda did not start is told so and ended with 1.
+// Start runs the function: it handles invocations until the process ends. It does
+// not return, and panics like [NewHandler]. In a process that Lambda did not start
+// it prints a message and exits with 1.
 func Start(m sluice.Matcher, o Options) {
 	h := NewHandler(m, o)
 	if err := startable(os.Getenv); err != nil {
@@ -26,7 +26,7 @@ func Start(m sluice.Matcher, o Options) {
 	lambda.StartWithOptions(h, options...)
 }
 
-// startable tells who starts a function by hand what to do instead.
+// startable returns advice for somebody who starts a function by hand.
 func startable(env func(string) string) error {
 	if env("AWS_LAMBDA_RUNTIME_API") == "" && env("_LAMBDA_SERVER_PORT") == "" {
 		return errors.New("lambda: this program is a Lambda function, and Lambda did not start it (AWS_LAMBDA_RUNTIME_API is not set): deploy it, give events to NewHandler(…).Invoke in a test, or run the routes as a daemon with run.Main")

@@ -14,14 +14,14 @@ type call struct {
 	body       []byte
 	err        error
 
-	reserved int64 // of the quota, for the page of a call made ahead
+	reserved int64 // from the quota, for the page of a call made ahead
 	cancel   context.CancelFunc
-	done     chan struct{} // closed when it has been answered
+	done     chan struct{} // closed when the call has ended
 }
 
-// callAhead makes the call behind a full page before that is decoded and
-// handed over, unless the quota would make it wait. Its answer counts only if
-// iterator is the reader's in the end.
+// callAhead calls for the page behind a full page, before the reader decodes the
+// full page. It does nothing if the quota would make the call wait. The response
+// counts only if iterator turns out to be the reader's next.
 func (r *reader) callAhead(ctx context.Context, iterator string) {
 	if iterator == "" {
 		return
@@ -32,7 +32,7 @@ func (r *reader) callAhead(ctx context.Context, iterator string) {
 	}
 	r.ahead = r.begin(ctx, iterator)
 	r.ahead.reserved = reserved
-	runtime.Gosched() // it is sent before the decoding begins, also when no other processor is free
+	runtime.Gosched() // sends the call before decoding starts, even on a single processor
 }
 
 // called reports whether the next call was made ahead.
@@ -43,8 +43,8 @@ func (r *reader) called() bool {
 	return r.ahead != nil
 }
 
-// get makes the GetRecords call for the reader's iterator, or takes the answer
-// of the one that was made ahead.
+// get makes the GetRecords call for the reader's iterator, or takes the response
+// of the call made ahead.
 func (r *reader) get(ctx context.Context) *call {
 	c := r.ahead
 	if r.called() {
@@ -53,7 +53,7 @@ func (r *reader) get(ctx context.Context) *call {
 	} else {
 		c = r.begin(ctx, r.iterator)
 	}
-	<-c.done // soon after ctx ended: it has its own from it
+	<-c.done // the call ends soon after ctx
 	c.cancel()
 	return c
 }
@@ -75,8 +75,7 @@ func (r *reader) begin(ctx context.Context, iterator string) *call {
 	return c
 }
 
-// drop gives up the call that was made ahead, if there is one, and returns
-// when it has ended.
+// drop cancels a call made ahead and waits for its end.
 func (r *reader) drop() {
 	if c := r.ahead; c != nil {
 		c.cancel()
@@ -86,11 +85,11 @@ func (r *reader) drop() {
 	}
 }
 
-// nextIterator finds the next iterator in a body that is not decoded yet: the
-// first or the last member of the answer. It returns "" when there is a doubt.
+// nextIterator finds the next iterator in an undecoded body. It looks at the first
+// and the last member of the response and returns "" in doubt.
 //
-// Quotes in an item's text are escaped, and its attributes are objects: the
-// name with a text behind it is nowhere but in the envelope.
+// Quotes in an item's text are escaped, and attributes are objects. So the name
+// followed by a string occurs only in the envelope.
 func nextIterator(body []byte) string {
 	const name, most = `"NextShardIterator":"`, 4 << 10
 	value, first := bytes.CutPrefix(body, []byte("{"+name))

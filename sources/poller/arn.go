@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A stream's ARN is arn:PARTITION:dynamodb:REGION:ACCOUNT:table/TABLE/stream/LABEL.
-// A table's streams, its generations, differ in the label, which is the time
-// of creation.
+// A stream's ARN is
+// arn:PARTITION:dynamodb:REGION:ACCOUNT:table/TABLE/stream/LABEL. The label is the
+// creation time. It distinguishes the streams of one table (its generations).
 
 // tableOf returns the table of a stream ARN, or "".
 func tableOf(arn string) string {
@@ -29,7 +29,7 @@ func regionOf(arn string) string {
 	return strings.SplitN(arn, ":", 6)[3]
 }
 
-// sameTable reports whether two streams are of one table: of the same name,
+// sameTable reports whether two streams belong to one table: the same name,
 // account and Region.
 func sameTable(a, b string) bool {
 	a, _, ok := strings.Cut(a, "/stream/")
@@ -37,16 +37,14 @@ func sameTable(a, b string) bool {
 	return ok && a == b
 }
 
-// byAge orders streams of one table, the oldest first: labels sort as the
-// times they are.
+// byAge compares two streams of one table, oldest first. Labels sort by time.
 func byAge(a, b string) int {
 	_, a, _ = strings.Cut(a, "/stream/")
 	_, b, _ = strings.Cut(b, "/stream/")
 	return strings.Compare(a, b)
 }
 
-// createdAt returns when a stream was created, or the zero time when its label
-// does not say.
+// createdAt returns the creation time of a stream, or zero if the label has none.
 func createdAt(arn string) time.Time {
 	_, label, _ := strings.Cut(arn, "/stream/")
 	t, err := time.Parse("2006-01-02T15:04:05", label)

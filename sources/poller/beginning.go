@@ -10,19 +10,18 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// early is how long before the retention is over a beginning is looked at with
-// suspicion: clocks differ, and reading it takes a moment.
+// early is a margin before the end of the retention. Within it the first records
+// of a shard may be lost: clocks differ, and a read takes time.
 const early = time.Hour
 
 var errUntold = errors.New("whether the shard still has its first records cannot be told")
 
-// beginning is what is known of a shard's first records. Of a shard without a
-// position they are to be read; TRIM_HORIZON would pass over a loss of them
-// without a word.
+// beginning describes the first records of a shard. A shard without a position is
+// read from them. TRIM_HORIZON would skip lost records silently.
 type beginning struct {
-	created time.Time       // of the shard; zero when its id does not tell
-	from    time.Time       // what was written from then on is ours to read; zero: everything is
-	first   sluice.Sequence // of the shard, read or not; empty when no listing said it
+	created time.Time       // creation of the shard; zero when its id has no time
+	from    time.Time       // the application reads records from this time on; zero: all records
+	first   sluice.Sequence // first sequence number of the shard, even if trimmed; empty if unknown
 }
 
 func beginningOf(shardID string, first sluice.Sequence, start state.Start) beginning {
@@ -41,9 +40,9 @@ func shardCreated(id string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// oursFrom returns the time from which on a stream's records are ours to read.
-// A start at TRIM_HORIZON takes what the stream then held: what was nearly a
-// day old may have been trimmed before anybody could have read it.
+// oursFrom returns the time of the first record that the application must read. A
+// start at TRIM_HORIZON takes the records of that moment. Records nearly a day old
+// may have been trimmed before anybody could read them.
 func oursFrom(start state.Start) time.Time {
 	switch {
 	case start.At.IsZero():
@@ -54,16 +53,16 @@ func oursFrom(start state.Start) time.Time {
 	return start.At.Add(early - retention)
 }
 
-// ours reports whether records that were ours are lost when the first records
-// of the shard are trimmed by now.
+// ours reports whether a trim of the shard's first records up to now loses records
+// that the application must read.
 func (b beginning) ours(now time.Time) bool {
-	if b.created.Before(b.from) { // others came first; those that were ours go after a day
+	if b.created.Before(b.from) { // older records come first; those of the application follow, and are lost after a day
 		return b.from.Before(now.Add(-retention))
 	}
 	return true
 }
 
-// doubtful reports whether records that were ours may be trimmed by now.
+// doubtful reports whether records of the application may be trimmed by now.
 func (b beginning) doubtful(now time.Time) bool {
 	return b.ours(now) && b.created.Before(now.Add(early-retention))
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-const firstReserve = 4 << 20 // for a page, until a larger one was seen
+const firstReserve = 4 << 20 // reserved for a page, until a larger page was seen
 
-// maxMemory is the default of Options.MaxMemory for so many streams.
+// maxMemory is the default of Options.MaxMemory for a number of streams.
 func maxMemory(streams int) int64 {
 	want := int64(256 << 20)
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 { // GOMEMLIMIT
@@ -21,40 +21,40 @@ func maxMemory(streams int) int64 {
 	return max(want, leastMemory(streams))
 }
 
-// leastMemory is the least of it.
+// leastMemory is the least allowed MaxMemory.
 func leastMemory(streams int) int64 { return max(16<<20, int64(streams)*8<<20) }
 
-// budget bounds what the pages of all shards take in memory. A shard reserves
-// room before it asks for a page and waits for it, in turn.
+// budget bounds the memory of the pages of all shards. A shard reserves room
+// before it asks for a page, and waits its turn if there is none.
 //
-// Records that stand still give nothing back, so some room is kept from those
-// that have much: half of it is the tables', in equal parts, so that what stands
-// still in one does not starve another; the other half is whose comes first. Of
-// what a table may have, half is for shards that have no page yet, and no shard
-// takes more than an eighth unless it is for its second page.
+// Held records free no memory, so large users leave room for others. Half of the
+// budget is divided equally among the tables: held records of one table cannot
+// starve another. The other half is first come, first served. Half of a table's
+// room is for shards without a page. No shard takes more than an eighth, except
+// for its second page.
 //
-// With more shards standing still than there is room for pages the others of
-// their table wait until one goes on.
+// If more shards hold pages than fit, the other shards of their table wait until
+// one of them continues.
 type budget struct {
 	limit int64
-	part  int64 // of each table
+	part  int64 // share of each table
 
 	mu      sync.Mutex
 	used    int64
-	claimed int64 // of all tables, what they use or what is theirs, whichever is more
+	claimed int64 // sum over all tables of the larger of use and share
 	tables  []*tableBudget
-	turn    int // of the tables
+	turn    int // index of the table whose turn it is
 }
 
-// tableBudget is a table's part of the budget. It belongs to the budget's mu.
+// tableBudget is a table's part of the budget. The budget's mu guards it.
 type tableBudget struct {
 	budget  *budget
 	used    int64
-	reserve int64     // for a page
+	reserve int64     // for one page
 	waiting list.List // of accounts
 }
 
-// newBudget returns the budget for so many tables.
+// newBudget returns the budget for a number of tables.
 func newBudget(limit int64, tables int) *budget {
 	part := limit / 2 / int64(tables)
 	return &budget{limit: limit, part: part, claimed: part * int64(tables)}
@@ -68,24 +68,24 @@ func (b *budget) table() *tableBudget {
 	return t
 }
 
-// account is a shard's part of the budget. It is used by one reader at a time;
-// free may be called by anybody.
+// account is a shard's part of the budget. One reader at a time uses it; any
+// goroutine may call free.
 type account struct {
 	table *tableBudget
 	ready chan struct{} // has room for one
 
-	// Of the budget's mu.
+	// Guarded by the budget's mu.
 	used  int64
-	want  int64         // while it waits
-	place *list.Element // nil: it does not
+	want  int64         // while the account waits
+	place *list.Element // nil: it does not wait
 }
 
 func (t *tableBudget) account() *account {
 	return &account{table: t, ready: make(chan struct{}, 1)}
 }
 
-// try takes room for a page, unless it or others have to wait for it. It
-// returns how much.
+// try reserves room for a page and returns its size. It fails if the account or
+// another of the table must wait.
 func (a *account) try() (n int64, ok bool) {
 	b := a.table.budget
 	b.mu.Lock()
@@ -98,11 +98,10 @@ func (a *account) try() (n int64, ok bool) {
 	return n, true
 }
 
-// page is what is reserved for one. Two fit into the table's part.
+// page is the reservation for one page. Two fit into the table's share.
 func (a *account) page() int64 { return min(a.table.reserve, a.table.budget.part/2) }
 
-// reserve takes room for a page, and waits for it until ctx ends. It returns
-// how much.
+// reserve reserves room for a page and returns its size. It waits until ctx ends.
 func (a *account) reserve(ctx context.Context) (n int64, err error) {
 	b := a.table.budget
 	b.mu.Lock()
@@ -123,13 +122,12 @@ func (a *account) reserve(ctx context.Context) (n int64, err error) {
 		<-a.ready
 		b.give(a, n)
 	}
-	b.grant() // who waited behind it
+	b.grant() // accounts behind it may fit
 	return 0, ctx.Err()
 }
 
-// settle changes what was reserved for a page to what it takes. A page that is
-// larger than what was reserved is there all the same; more is reserved for the
-// table's next ones.
+// settle corrects a reservation to the real size of the page. A larger page is
+// accepted, and the table's next reservations grow.
 func (a *account) settle(reserved, bytes int64) {
 	b := a.table.budget
 	b.mu.Lock()
@@ -139,7 +137,7 @@ func (a *account) settle(reserved, bytes int64) {
 	b.grant()
 }
 
-// free gives back n bytes.
+// free frees n bytes.
 func (a *account) free(n int64) {
 	b := a.table.budget
 	b.mu.Lock()
@@ -148,7 +146,7 @@ func (a *account) free(n int64) {
 	b.grant()
 }
 
-// pinned returns what the shard has.
+// pinned returns the memory of the shard.
 func (a *account) pinned() int64 {
 	b := a.table.budget
 	b.mu.Lock()
@@ -156,7 +154,7 @@ func (a *account) pinned() int64 {
 	return a.used
 }
 
-// state returns what is taken, and how many shards wait.
+// state returns the memory in use, and the number of shards that wait.
 func (b *budget) state() (used int64, waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,23 +175,23 @@ func (b *budget) take(a *account, n int64) {
 
 func (b *budget) give(a *account, n int64) { b.take(a, -n) }
 
-// room returns what t may have, and what of that is not taken.
+// room returns the bytes that t may use, and how many of these are free.
 func (b *budget) room(t *tableBudget) (all, free int64) {
 	all = b.limit - b.claimed + max(t.used, b.part)
 	return all, all - t.used
 }
 
-// fits reports whether a may take n bytes for a page.
+// fits reports whether a may reserve n bytes for a page.
 func (b *budget) fits(a *account, n int64) bool {
 	all, free := b.room(a.table)
-	if a.used < n/64 { // a few records that are held are no page
+	if a.used < n/64 { // a few held records do not count as a page
 		return n <= free
 	}
 	return n <= free-all/2 && a.used+n <= max(all/8, 2*n)
 }
 
-// grant gives room to those that wait, the first first. Who has its part is
-// passed over.
+// grant gives room to waiting accounts in order. It skips accounts that have their
+// share.
 func (b *budget) grant() {
 	for range b.tables {
 		b.turn = (b.turn + 1) % len(b.tables)
@@ -206,7 +204,7 @@ func (b *budget) grant() {
 				b.take(a, a.want)
 				a.ready <- struct{}{}
 			} else if _, free := b.room(t); a.want > free {
-				break // for those behind it neither
+				break // those behind it cannot fit either
 			}
 		}
 	}
@@ -217,8 +215,8 @@ func (a *account) leave() {
 	a.place = nil
 }
 
-// pageBytes is about what a page takes in memory: its text, the indexes of the
-// images, the records with their strings and what the flow notes of each.
+// pageBytes estimates the memory of a page: its text, the indexes of its images,
+// its records with their strings, and the flow's entries.
 func pageBytes(body []byte, recs []sluice.Record) int64 {
 	const record = 640
 	n := int64(len(body)) + int64(len(body))/4 + int64(len(recs))*record

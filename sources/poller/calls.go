@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// yields is for how long a shard with a backlog lets the others go first. A
-// shard has one call waiting at most, so that in turn means evenly.
+// yields is the time for which a shard with a backlog lets others go first. A
+// shard has at most one waiting call, so turns are even.
 const yields = 200 * time.Millisecond
 
 // calls spaces the GetRecords calls for the shards of one table.
 type calls struct {
 	every time.Duration // from call to call
-	early time.Duration // by which they may come together
+	early time.Duration // how early calls may follow one another
 
 	mu     sync.Mutex
 	due    time.Time    // of the next call
-	queues [2]list.List // of turns: those without a backlog, those with one
+	queues [2]list.List // of turns: shards without a backlog, shards with one
 	timer  *time.Timer
 }
 
-// turn is a shard's place. It is used by one reader.
+// turn is a shard's place in line. One reader uses it.
 type turn struct {
 	ready chan struct{} // has room for one
-	by    time.Time     // its place among both queues
+	by    time.Time     // rank among both queues
 	queue *list.List
 	place *list.Element // nil: it does not wait
 }
@@ -37,7 +37,7 @@ func newCalls(rate int) *calls {
 
 func newTurn() *turn { return &turn{ready: make(chan struct{}, 1)} }
 
-// wait returns when it is t's turn to call, or with ctx's error.
+// wait blocks until t may call, or returns ctx's error.
 func (c *calls) wait(ctx context.Context, t *turn, backlog bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *calls) wait(ctx context.Context, t *turn, backlog bool) error {
 	return ctx.Err()
 }
 
-// try reports whether a call may be made now, as nobody waits for one.
+// try reports whether a call may start now, because no shard waits.
 func (c *calls) try() bool {
 	now := time.Now()
 	c.mu.Lock()
@@ -78,7 +78,7 @@ func (c *calls) try() bool {
 	return true
 }
 
-// serve lets those go whose turn it is at now. mu is held.
+// serve admits the shards whose turn it is at now. mu is held.
 func (c *calls) serve(now time.Time) {
 	for {
 		t := c.head()
@@ -95,7 +95,7 @@ func (c *calls) serve(now time.Time) {
 	}
 }
 
-// count notes a call that is made now.
+// count notes a call made now.
 func (c *calls) count(now time.Time) {
 	if c.due.Before(now) {
 		c.due = now
@@ -103,7 +103,7 @@ func (c *calls) count(now time.Time) {
 	c.due = c.due.Add(c.every)
 }
 
-// head returns the turn that is next, or nil.
+// head returns the next turn, or nil.
 func (c *calls) head() *turn {
 	var next *turn
 	for i := range c.queues {

@@ -14,17 +14,17 @@ import (
 // holding is a shard that this poller owns.
 type holding struct {
 	lease    state.Lease
-	position func() state.Position // what may be stored now
+	position func() state.Position // position that may be stored now
 	observe  func()                // called each round, never after drop
-	lost     func()                // the lease is another's; called once
+	lost     func()                // another owner has the lease; called once
 
-	// Under the checkpointer's lock.
+	// Guarded by the checkpointer's lock.
 	stored  state.Position
-	agreed  time.Time // when what could be stored was last seen to be
+	agreed  time.Time // when the storable position last equalled the stored one
 	waiters []chan error
 }
 
-// checkpointer stores the positions of all shards that are held, in one call.
+// checkpointer stores the positions of all owned shards in one call.
 type checkpointer struct {
 	store *store
 	every time.Duration
@@ -40,8 +40,8 @@ func newCheckpointer(o Options, s *store, done func(int, time.Duration, error)) 
 		held: make(map[*holding]struct{}), kick: make(chan struct{}, 1)}
 }
 
-// run stores positions until ctx ends. A call under way is not cut off by that,
-// but by the end of writes.
+// run stores positions until ctx ends. The end of writes, not of ctx, cancels a
+// running call.
 func (c *checkpointer) run(ctx, writes context.Context) {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
@@ -69,8 +69,8 @@ func (c *checkpointer) drop(h *holding) {
 	delete(c.held, h)
 }
 
-// check drops the holdings that the store shows under a later epoch. It finds
-// a lost lease whose position does not move; every other is found by storing.
+// check drops holdings that the store has with a later epoch. It finds a lost
+// lease whose position does not move. A write finds every other lost lease.
 func (c *checkpointer) check(stream state.Stream, stored []state.Shard) {
 	epochs := make(map[string]uint64, len(stored))
 	for _, sh := range stored {
@@ -86,9 +86,8 @@ func (c *checkpointer) check(stream state.Stream, stored []state.Shard) {
 	}
 }
 
-// flush returns when h's present position is stored, by whichever write, trying
-// again until ctx ends, or with state.ErrLeaseLost. Concurrent calls share
-// writes.
+// flush returns when h's current position is stored, by any write. It retries
+// until ctx ends, or returns state.ErrLeaseLost. Concurrent calls share writes.
 func (c *checkpointer) flush(ctx context.Context, h *holding) error {
 	var b backoff
 	var last error
@@ -115,8 +114,7 @@ func (c *checkpointer) flush(ctx context.Context, h *holding) error {
 	}
 }
 
-// await returns what comes by done. When it is time to try it has a write made
-// that does not wait for its turn.
+// await returns the result from done. At try it starts a write at once.
 func (c *checkpointer) await(ctx context.Context, done <-chan error, try <-chan time.Time) error {
 	for {
 		select {
@@ -170,12 +168,12 @@ func (c *checkpointer) round(ctx context.Context) {
 	c.done(len(cs), time.Since(start), first)
 }
 
-// moved observes every holding and returns those to be stored. It holds the
-// lock, so that none is observed after it was dropped.
+// moved observes every holding and returns the positions to store. It holds the
+// lock, so no holding is observed after it was dropped.
 func (c *checkpointer) moved() (writes []write, cs []state.Checkpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer func() { // of a panic in a hook: nobody waits for ever
+	defer func() { // also after a panic in a hook: callers must not wait for ever
 		if v := recover(); v != nil {
 			for _, w := range writes {
 				tellAll(w.waiters, panicked(v))
@@ -204,8 +202,8 @@ func tellAll(waiters []chan error, err error) {
 	}
 }
 
-// unproven returns the shards whose watermark moved longer than bound ago, and
-// of which nobody has seen since that it is stored.
+// unproven returns the shards whose watermark moved longer than bound ago without
+// a confirmed write since.
 func (c *checkpointer) unproven(bound time.Duration) (shards []string, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

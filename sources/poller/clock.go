@@ -8,12 +8,12 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// clock is the service's, which says what the service has trimmed. Our own may
-// be hours wrong: the SDK signs with the service's time then, and calls
-// succeed. The nil clock and the zero one are our own.
-type clock struct{ ahead atomic.Int64 } // of our own, in nanoseconds
+// clock is the service's clock, which decides what the service trims. The
+// machine's clock may be hours wrong: the SDK then signs with the service's time,
+// and calls succeed. The nil clock and the zero clock are the machine's.
+type clock struct{ ahead atomic.Int64 } // of the machine's clock, in nanoseconds
 
-// heard takes the time from an answer's Date header.
+// heard takes the time from the Date header of a response.
 func (c *clock) heard(md middleware.Metadata) {
 	if ahead, ok := awsmiddleware.GetAttemptSkew(md); ok && c != nil {
 		c.ahead.Store(int64(ahead))
@@ -22,7 +22,7 @@ func (c *clock) heard(md middleware.Metadata) {
 
 func (c *clock) now() time.Time { return c.at(time.Now()) }
 
-// at is what the service's clock shows when ours shows t.
+// at converts a time t of the machine's clock to the service's clock.
 func (c *clock) at(t time.Time) time.Time {
 	if c == nil {
 		return t

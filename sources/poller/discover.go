@@ -14,23 +14,23 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// The service allows 10 DescribeStream calls a second for one stream, and
-// others may be asking too.
+// The service allows 10 DescribeStream calls a second per stream. Other callers
+// may use some of them.
 const (
 	describeRate  = 5 // a second
 	describeBurst = 3
 	childrenTries = 2 // of a call: a listing of all shards shows children too
 )
 
-// listing is what DescribeStream says about a stream.
+// listing is the content of DescribeStream responses.
 type listing struct {
 	table  string
 	view   string
 	status types.StreamStatus
 	shards []listed
 	pages  int
-	began  time.Time // of all shards, by the service's clock; zero: of some
-	date   time.Time // of the last answer, by the service's clock; else by ours
+	began  time.Time // start of a full listing, by the service's clock; zero: partial listing
+	date   time.Time // of the last response, by the service's clock; else by the machine's
 }
 
 // describer is the part of the service that discovery needs.
@@ -44,8 +44,8 @@ type discovery struct {
 	arn      string
 	timeout  time.Duration
 	limiter  *rate.Limiter
-	clock    *clock // hears the answers
-	answered func() // of each good answer; nil: nobody wants to know
+	clock    *clock // set from the responses
+	answered func() // called for each good response; may be nil
 	failed   func(action string, err error, k kind, retryIn time.Duration)
 }
 
@@ -53,19 +53,18 @@ func newDiscovery(api describer, arn string, timeout time.Duration) *discovery {
 	return &discovery{api: api, arn: arn, timeout: timeout, limiter: rate.NewLimiter(describeRate, describeBurst)}
 }
 
-// list lists all shards. A page that fails is asked for again, so that a long
-// listing is never begun anew; only a stream that does not exist and the end
-// of ctx are errors.
+// list lists all shards. It retries a page that fails, so a long listing never
+// starts over. It fails only if the stream does not exist or ctx ends.
 func (d *discovery) list(ctx context.Context) (listing, error) {
 	return d.pages(ctx, nil, 0)
 }
 
-// children lists the children of a closed shard. It gives up soon.
+// children lists the children of a closed shard. It gives up early.
 func (d *discovery) children(ctx context.Context, id string) (listing, error) {
 	return d.pages(ctx, &types.ShardFilter{Type: types.ShardFilterTypeChildShards, ShardId: &id}, childrenTries)
 }
 
-// pages makes each call at most tries times; 0 is until it succeeds.
+// pages makes each call at most tries times; 0 is without a limit.
 func (d *discovery) pages(ctx context.Context, filter *types.ShardFilter, tries int) (listing, error) {
 	var began time.Time
 	if filter == nil {
@@ -78,7 +77,7 @@ func (d *discovery) pages(ctx context.Context, filter *types.ShardFilter, tries 
 		out, err := d.page(ctx, from, filter, tries)
 		switch {
 		case err != nil && from != "" && classify(err) == invalid:
-			// The shard that this page begins behind may be trimmed by now.
+			// The shard before this page may be trimmed by now.
 			l, from, asked = listing{began: began}, "", map[string]bool{"": true}
 			continue
 		case err != nil:
@@ -93,7 +92,8 @@ func (d *discovery) pages(ctx context.Context, filter *types.ShardFilter, tries 
 	}
 }
 
-// page asks for one page until it is there, tries are over, or it cannot be.
+// page requests one page until it succeeds, tries are used up, or it cannot
+// succeed.
 func (d *discovery) page(ctx context.Context, from string, filter *types.ShardFilter, tries int) (*dynamodbstreams.DescribeStreamOutput, error) {
 	var b backoff
 	for {
@@ -151,7 +151,7 @@ func (l *listing) add(out *dynamodbstreams.DescribeStreamOutput) {
 	l.date = serviceTime(out.ResultMetadata)
 }
 
-// serviceTime is the time by the service's clock, in an answer's Date header.
+// serviceTime returns the time in the Date header of a response.
 func serviceTime(md middleware.Metadata) time.Time {
 	if t, ok := awsmiddleware.GetServerTime(md); ok {
 		return t

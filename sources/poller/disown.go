@@ -11,23 +11,21 @@ import (
 	"github.com/sluicehq/sluice/internal/streamsapi"
 )
 
-// disownAfter is how long a stream must be ENABLED, while its table names a later
-// one, before it is not believed to be the table's. DynamoDB enables no stream
-// before the one before is disabled, so that only answers that are late agree
-// with it, and they are late by seconds.
+// disownAfter is the time for which a stream must be ENABLED, while its table
+// names a later stream, before the poller disowns it. DynamoDB disables a stream
+// before it enables the next. Only late responses contradict that, for seconds.
 const disownAfter = time.Minute
 
-// ownAPI is the service as one stream sees it. Some emulators answer for every
-// ARN of a table with its present stream, also for that of a table that was
-// deleted since. The positions of the one are none of the other: read behind
-// them, records would be passed over. Such a stream is answered as one that the
-// service does not know, which is what it is.
+// ownAPI is the service as one stream sees it. Some emulators answer for every ARN
+// of a table with the current stream, even for a deleted table. Positions of the
+// old stream do not apply to the new one: reading from them would skip records.
+// ownAPI therefore reports that the service does not know the old stream.
 type ownAPI struct {
 	*streamsapi.Client
 	stream *stream
 
 	mu       sync.Mutex
-	enabled  time.Time // since when it is so although it was replaced; zero: it is not
+	enabled  time.Time // since when it is ENABLED though replaced; zero: it is not
 	disowned bool
 }
 
@@ -41,7 +39,7 @@ func (a *ownAPI) DescribeStream(ctx context.Context, in *dynamodbstreams.Describ
 	return out, a.judge(out.StreamDescription.StreamStatus)
 }
 
-// judge takes in a status and returns whether the stream is disowned.
+// judge takes a status and returns an error if the stream is disowned.
 func (a *ownAPI) judge(status types.StreamStatus) error {
 	replaced := a.stream.isReplaced()
 	a.mu.Lock()

@@ -1,27 +1,27 @@
-// Package poller reads DynamoDB streams in a long-running process and hands
-// their records to the routes of a sluice.Matcher.
+// Package poller reads DynamoDB streams in a long-running process and passes their
+// records to the routes of a sluice.Matcher.
 //
-// A [Poller] reads several streams. Of each, a discovery lists the shards
-// (discover.go) and a forest says which may be read: a child only when its
-// parent is settled to its end (lineage.go). Each shard that is read has a
-// worker (worker.go): it claims the shard in the store, so that nobody else
-// reads it; a reader (reader.go) fetches its pages, one ahead of the flow,
-// at a pace that follows what comes (pace.go); a flow.Flow runs the routes;
-// and one checkpointer for all shards (checkpoint.go) stores how far each flow
-// has settled, never further.
+// A [Poller] reads several streams. For each, a discovery lists the shards
+// (discover.go). A forest decides which shards may be read: a child only after its
+// parent is settled to its end (lineage.go). Each shard has a worker (worker.go).
+// The worker claims the shard in the store, so that no other process reads it. A
+// reader (reader.go) fetches pages, one ahead of the flow, at an adaptive pace
+// (pace.go). A flow.Flow runs the routes. One checkpointer for all shards
+// (checkpoint.go) stores the watermark of each flow, never more.
 //
-// A table can be given a new stream: a follower (follow.go) asks for it and
-// begins it behind the old one (generation.go), over restarts too (restore.go).
+// A table can get a new stream. A follower (follow.go) asks for it and begins it
+// after the old one (generation.go), even across restarts (restore.go).
 //
-// So a record is handled at least once, and of one item in the order of its
-// changes, whatever ends the process. What lies behind the stored position is
-// handled again: after a crash the work of Options.CheckpointEvery, and after an
-// orderly stop too what was settled past a record that still waits for a retry.
+// A record is handled at least once, and the records of one item in the order of
+// its changes, however the process ends. Records past the stored position are
+// handled again. After a crash these are the records of Options.CheckpointEvery.
+// After an orderly stop too, records settled past a record that waits for a retry
+// are handled again.
 //
-// Run works with three contexts that end one after another: ctx ends the
-// reading, a second one ends the flows and their handlers a little before
-// Options.Grace is over, a third the last writes when it is over.
+// Run uses three contexts that end one after another. ctx ends the reading. The
+// second ends the flows and their handlers shortly before Options.Grace is over.
+// The third ends the last writes when it is over.
 //
-// Nothing the service answers ends a running Poller: errors.go sorts what can
-// go wrong, and Health says what is.
+// No response of the service ends a running Poller. errors.go classifies errors,
+// and Health reports the current ones.
 package poller

@@ -2,9 +2,9 @@ package poller
 
 import "github.com/sluicehq/sluice/state"
 
-// due reports whether n is to be read now: it is not finished or halted, and
-// no parent that is known has to be settled first. A parent of which nothing is
-// known is no excuse: the service is asked for it (parents.go).
+// due reports whether n must be read now: it is not finished or halted, and no
+// known parent must be settled first. An unknown parent does not count: the poller
+// asks the service for it (parents.go).
 func (f *forest) due(n *node) bool {
 	if n.phase != waiting {
 		return n.phase == running
@@ -13,8 +13,8 @@ func (f *forest) due(n *node) bool {
 	return n.parent == "" || p == nil || p.phase == done
 }
 
-// doubt has shards that were claimed, and of which nothing was settled, wait for
-// a listing: without it nobody can tell whether their first records are lost.
+// doubt makes claimed shards without a settled record wait for a listing. Only a
+// listing tells whether their first records are lost.
 func (f *forest) doubt(stored []state.Shard) {
 	for _, sh := range stored {
 		if n := f.nodes[sh.ID]; n != nil && n.phase == waiting && sh.Position.Sequence == "" {
@@ -23,8 +23,8 @@ func (f *forest) doubt(stored []state.Shard) {
 	}
 }
 
-// account has a gauge for each shard that is due, and for no other. Health
-// wants a proof of each.
+// account keeps a gauge for each shard that is due, and for no other. Health needs
+// a proof for each.
 func (s *stream) account() {
 	for id, g := range s.due {
 		if n := s.forest.nodes[id]; n == nil || !s.forest.due(n) {
@@ -41,7 +41,7 @@ func (s *stream) account() {
 	}
 }
 
-// dismiss has no gauge any more, at the end of run.
+// dismiss removes every gauge at the end of run.
 func (s *stream) dismiss() {
 	for _, g := range s.due {
 		s.p.gauges.remove(g)

@@ -10,11 +10,11 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// noStartError says that streams have neither a stored position nor a start.
+// noStartError lists the streams that have neither a stored position nor a start.
 // It wraps state.ErrNoStart.
 type noStartError struct {
-	Streams []string // as they were named
-	Name    string   // how Start is given: Options.StartName
+	Streams []string // as the user named them
+	Name    string   // how the user sets Start: Options.StartName
 	Err     error
 }
 
@@ -30,8 +30,8 @@ func (e *noStartError) Unwrap() error { return e.Err }
 // StreamError says why a stream could not be started.
 type StreamError struct {
 	Stream Stream
-	Action string // what was asked of the service, such as dynamodb:DescribeTable
-	Do     string // what to do about it
+	Action string // call to the service, such as dynamodb:DescribeTable
+	Do     string // advice
 	Err    error
 }
 
@@ -49,16 +49,16 @@ func (e *StreamError) Error() string {
 
 func (e *StreamError) Unwrap() error { return e.Err }
 
-// kind is what an error of a call asks of the caller.
+// kind is the reaction that an error calls for.
 type kind uint8
 
 const (
 	transient kind = iota // try again, backing off
-	throttled             // try again, and less often
+	throttled             // try again, less often
 	expired               // get a new iterator
 	trimmed               // the position is older than the stream
 	notFound              // no such shard, stream or table
-	refused               // credentials or permissions: try again slowly
+	refused               // credentials or permissions: retry slowly
 	invalid               // the request itself: get a new iterator
 )
 
@@ -86,8 +86,8 @@ var kinds = map[string]kind{
 	"ValidationException": invalid,
 }
 
-// classify sorts an error of the service. What it does not know is transient:
-// a reader never gives up.
+// classify classifies an error of the service. Unknown errors are transient: a
+// reader never gives up.
 func classify(err error) kind {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -104,7 +104,7 @@ func classify(err error) kind {
 	return transient
 }
 
-// httpStatus returns the HTTP status of the answer, or 0 when there was none.
+// httpStatus returns the HTTP status of the response, or 0 without a response.
 func httpStatus(err error) int {
 	var resp *smithyhttp.ResponseError
 	if errors.As(err, &resp) {
@@ -113,14 +113,14 @@ func httpStatus(err error) int {
 	return 0
 }
 
-// busy reports whether err is an answer of a service that is there, and may give
-// a better one later.
+// busy reports whether err comes from a reachable service that may succeed later.
 func busy(err error) bool {
 	return err != nil && (classify(err) == throttled || httpStatus(err)/100 == 5)
 }
 
-// impossible reports whether err says that a call is not allowed or not there,
-// and not only now: credentials that the service does not take may be renewed.
+// impossible reports whether err says that a call is not allowed or not available,
+// and that a retry cannot help. Rejected credentials may be renewed, so they do
+// not count.
 func impossible(err error) bool {
 	var api smithy.APIError
 	switch classify(err) {
@@ -130,7 +130,7 @@ func impossible(err error) bool {
 		return !errors.As(err, &api) || api.ErrorCode() == "AccessDeniedException"
 	}
 	switch status := httpStatus(err); status {
-	case http.StatusBadRequest: // which throttling has, too: of an answer that was cut off nobody knows
+	case http.StatusBadRequest: // also the status of throttling: a truncated response does not say which
 		return errors.As(err, &api)
 	default:
 		return status/100 == 4 && status != http.StatusRequestTimeout

@@ -17,72 +17,72 @@ import (
 const (
 	listStreams = "dynamodb:ListStreams"
 
-	// retention is how long a stream holds a record.
+	// retention is the time for which a stream keeps a record.
 	retention = 24 * time.Hour
-	// patience is how old a stream becomes at most before it is read, whatever
-	// the one before is at: flows give up what fails when it is 20 h old, so
-	// that only what nothing can end lasts so long.
+	// patience is the greatest age of a stream before it is read, even if an
+	// earlier stream is not settled. Flows park failing records at an age of 20
+	// h, so only records that nothing can end last so long.
 	patience = 22 * time.Hour
-	// lastChance is how long a stream that is older waits at most; see waitsFor.
+	// lastChance is the longest wait of an older stream; see waitsFor.
 	lastChance = 10 * time.Minute
-	// ailingEvery is between questions for a table's stream while the one that
-	// is known has come to its end. Other times it is DiscoverEvery.
+	// ailingEvery is the interval between requests for a table's stream when
+	// the known stream has ended. Otherwise the interval is DiscoverEvery.
 	ailingEvery = 10 * time.Second
 )
 
-// follower reads what one of Options.Streams names: a stream, or a table's
-// streams, one behind the other. A table has a new one when its stream was
-// disabled and enabled again, or the table was made anew.
+// follower reads one of Options.Streams: a stream, or a table's streams one after
+// another. A table gets a new stream when its stream is disabled and enabled
+// again, or when the table is recreated.
 //
-// Of one item the later changes are in the later stream, so a stream is begun
-// only when all shards of those before are settled to their end and that is
-// stored. Its start is stored at that moment: that a start is stored says that
-// what was before it is over.
+// Later changes of an item are in later streams. So a stream begins only when all
+// shards of earlier streams are settled to their end, and stored as such. Its
+// start is stored at that moment. A stored start therefore means that the earlier
+// streams are over.
 type follower struct {
 	p    *Poller
 	name Stream
 	bell chan struct{} // rung by streams; has room for one
 
-	latest  string          // as the service said at the start
+	latest  string          // reported by the service at the start
 	seen    map[string]bool // ARNs
 	backoff backoff
 	lefts   chan left
-	away    int     // generations that have not come back
-	back    []left  // those that came back, until it is settled what follows
-	errs    []error // of those that came back at the end
+	away    int     // generations that are being read
+	back    []left  // returned generations, until the follower has decided what follows
+	errs    []error // of generations that returned at the end
 
 	mu      sync.Mutex
-	gens    []*generation // the oldest first; those that are over have left
-	err     error         // of asking for the table's stream, while it lasts
+	gens    []*generation // oldest first, without those that are over
+	err     error         // of the last request for the table's stream; nil when it succeeded
 	since   time.Time
-	heardAt time.Time // last good answer; at first, when it began to follow
-	broke   trouble   // a panic, until the table was asked for after it
+	heardAt time.Time // last good response; at first, the start of following
+	broke   trouble   // a panic, until a later request for the table
 }
 
 // generation is one stream of a table.
 type generation struct {
 	*stream
-	first   bool // is read at once, and was found well at the start
+	first   bool // is read at once, and was checked at the start
 	phase   genPhase
 	err     error     // why it is unfit
-	overdue time.Time // is read from then on, whatever those before are at
-	waived  bool      // those behind do not wait for it
+	overdue time.Time // is read from then on, even if earlier streams are not settled
+	waived  bool      // later streams do not wait for it
 	late    bool      // waived because they could not wait longer
 }
 
 type genPhase uint8
 
 const (
-	pending genPhase = iota // waits for those before
+	pending genPhase = iota // waits for earlier generations
 	reading
-	unfit // its records lack what a route needs
+	unfit // its records lack images that a route needs
 )
 
 func newFollower(p *Poller, name Stream) *follower {
 	return &follower{p: p, name: name, bell: make(chan struct{}, 1), seen: make(map[string]bool), lefts: make(chan left)}
 }
 
-// add notes a stream that is later than those known.
+// add adds a stream that is later than the known ones.
 func (f *follower) add(arn string) *generation {
 	g := &generation{stream: f.p.newStream(f.name, arn), overdue: time.Now().Add(f.p.waitsFor(arn))}
 	if f.name.Table != "" {
@@ -98,16 +98,17 @@ func (f *follower) add(arn string) *generation {
 	return g
 }
 
-// newest is never over: nothing took its place.
+// newest returns the newest generation. It is never over, because none replaced
+// it.
 func (f *follower) newest() *generation { return f.gens[len(f.gens)-1] }
 
-// left is how a generation came back.
+// left is the result of a generation.
 type left struct {
 	gen *generation
 	err error
 }
 
-// run reads the streams until ctx ends, and returns when all have come back.
+// run reads the streams until ctx ends, and returns when all readers have.
 func (f *follower) run(ctx context.Context) error {
 	if f.name.Table == "" {
 		begin, _ := f.due(time.Now())
@@ -120,7 +121,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		return err
 	}
-	ask := time.Now() // what is known may be of an earlier run
+	ask := time.Now() // the known stream may be of an earlier run
 	if f.newest().first {
 		ask = ask.Add(f.p.o.DiscoverEvery)
 	}
@@ -133,7 +134,8 @@ func (f *follower) run(ctx context.Context) error {
 		if !errors.As(err, new(*panicError)) {
 			return err
 		}
-		// What it was about to do it finds again when it asks for the table.
+		// The follower repeats the lost step after its next request for the
+		// table.
 		f.p.panicked("following the table's streams", err, "table", f.name.Table)
 		f.mu.Lock()
 		f.broke.note(err)
@@ -148,7 +150,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// follow is run until a panic.
+// follow runs until a panic.
 func (f *follower) follow(ctx context.Context, ask time.Time) error {
 	var asked time.Time
 	timer := time.NewTimer(0)
@@ -197,17 +199,17 @@ func (f *follower) follow(ctx context.Context, ask time.Time) error {
 	}
 }
 
-// stopped notes how a stream ended after ctx. That it is gone, or unfit, is no
-// failure of the stop: the next start finds that again.
+// stopped notes how a stream ended after ctx. A missing or unfit stream does not
+// fail the stop: the next start finds it again.
 func (f *follower) stopped(err error) {
 	if !errors.Is(err, errNeverRead) && !errors.As(err, new(*StreamError)) {
 		f.errs = append(f.errs, err)
 	}
 }
 
-// read reads one stream until ctx ends, the stream is over, or it cannot be
-// read. A panic is a failure of this stream alone: what it has begun ends, and
-// it begins again where the store says.
+// read reads one stream until ctx ends, the stream is over, or it cannot be read.
+// A panic fails this stream alone: its goroutines end, and it starts again from
+// the stored positions.
 func (s *stream) read(ctx context.Context) error {
 	s.heard()
 	var b backoff
@@ -239,8 +241,8 @@ func (s *stream) read(ctx context.Context) error {
 	}
 }
 
-// due returns the streams that are to be read now, and when that may change
-// of itself (zero: never).
+// due returns the streams to be read now, and when that may change without an
+// event (zero: never).
 func (f *follower) due(now time.Time) (begin []*generation, next time.Time) {
 	var passed []leftBehind
 	defer func() {
@@ -271,11 +273,10 @@ func (f *follower) due(now time.Time) (begin []*generation, next time.Time) {
 	return begin, next
 }
 
-// leftBehind is a stream for which the next one waits no longer.
+// leftBehind is a stream that the next one no longer waits for.
 type leftBehind struct{ old, next *generation }
 
-// waive gives up that those before g come first, and returns them. The lock is
-// held.
+// waive lets g go before the earlier streams, and returns them. The lock is held.
 func waive(before []*generation, g *generation) (passed []leftBehind) {
 	for _, b := range before {
 		if !b.waived && b.phase != unfit {
@@ -286,7 +287,7 @@ func waive(before []*generation, g *generation) (passed []leftBehind) {
 	return passed
 }
 
-// leave notes that a stream is not read any more.
+// leave handles the end of a stream's reading.
 func (f *follower) leave(ctx context.Context, l left) {
 	g := l.gen
 	var bad *StreamError
@@ -294,7 +295,7 @@ func (f *follower) leave(ctx context.Context, l left) {
 	case l.err == nil:
 		f.p.o.Logger.Info("replaced stream is settled", "table", g.table, "stream", g.id.ARN)
 		f.remove(g)
-	case errors.Is(l.err, errNeverRead) && g.waived && !g.late: // an earlier run passed over it, before it began the next one
+	case errors.Is(l.err, errNeverRead) && g.waived && !g.late: // an earlier run skipped it before it began the next one
 		f.remove(g)
 	case errors.As(l.err, &bad) && g == f.newest(): // until it is replaced
 		f.p.o.Logger.Error("stream is not read", "table", g.table, "stream", g.id.ARN, "error", l.err)
@@ -304,14 +305,14 @@ func (f *follower) leave(ctx context.Context, l left) {
 	}
 }
 
-// setUnfit notes that a stream cannot be read.
+// setUnfit marks a stream as unreadable.
 func (f *follower) setUnfit(g *generation, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g.phase, g.err = unfit, err
 }
 
-// pass goes on without a stream that was never read.
+// pass skips a stream that was never read.
 func (f *follower) pass(ctx context.Context, g *generation, err error) {
 	f.p.o.Logger.Error("stream is passed over", "table", g.table, "stream", g.id.ARN, "error", err)
 	if f.p.foundGap(ctx, &sluice.Gap{Table: g.table, StreamARN: g.id.ARN, Gone: true, Found: time.Now()}) == nil {
@@ -325,7 +326,7 @@ func (f *follower) remove(g *generation) {
 	f.gens = slices.DeleteFunc(f.gens, func(other *generation) bool { return other == g })
 }
 
-// ask asks for the table's stream and returns when to ask again.
+// ask requests the table's stream and returns when to ask again.
 func (f *follower) ask(ctx context.Context) time.Duration {
 	call, cancel := context.WithTimeout(ctx, f.p.o.CallTimeout)
 	arn, err := f.p.latestStream(call, f.name.Table)
@@ -343,7 +344,7 @@ func (f *follower) ask(ctx context.Context) time.Duration {
 		f.backoff.reset()
 	case streamless(err):
 		f.backoff.reset()
-		if !streamless(was) { // once, not at each beat
+		if !streamless(was) { // once, not in every round
 			f.p.failed(f.shard(), describeTable, err, notFound, ailingEvery)
 		}
 	default:
@@ -367,8 +368,8 @@ func (f *follower) shard() Shard {
 	return Shard{Table: s.table, StreamARN: s.id.ARN}
 }
 
-// told takes the table's latest stream. Answers may be older than what is
-// known.
+// told takes the table's latest stream. A response may be older than the known
+// streams.
 func (f *follower) told(ctx context.Context, arn string) error {
 	old := f.newest()
 	switch {
@@ -396,8 +397,8 @@ func (f *follower) told(ctx context.Context, arn string) error {
 	return nil
 }
 
-// between lists the streams that the table had between two others: it may have
-// been given several while nobody asked.
+// between lists the streams between two others. A table may get several streams
+// between two requests.
 func (f *follower) between(ctx context.Context, old, latest string) ([]string, error) {
 	var found []string
 	ctx, cancel := context.WithTimeout(ctx, f.p.o.CallTimeout)
@@ -405,7 +406,7 @@ func (f *follower) between(ctx context.Context, old, latest string) ([]string, e
 	in := &dynamodbstreams.ListStreamsInput{TableName: aws.String(tableOf(latest))}
 	for {
 		out, err := f.p.api.ListStreams(ctx, in)
-		if impossible(err) { // without it then
+		if impossible(err) { // continue without them
 			f.p.failed(f.shard(), listStreams, err, classify(err), 0)
 			return nil, nil
 		}
@@ -427,7 +428,7 @@ func (f *follower) between(ctx context.Context, old, latest string) ([]string, e
 	}
 }
 
-// note keeps the error of asking, for health, and returns the one before.
+// note keeps the error of the request for Health, and returns the previous one.
 func (f *follower) note(err error) (was error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -441,13 +442,13 @@ func (f *follower) note(err error) (was error) {
 	return was
 }
 
-// trouble returns what is not proven of the streams: that the table was asked
-// for its stream, and each stream for its shards, within listedAfter.
+// trouble returns the missing proofs: that the table was asked for its stream, and
+// each stream for its shards, within listedAfter.
 func (f *follower) trouble(staleAfter, listedAfter time.Duration) (reasons []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
-	ended := false // that the newest stream has is told by the table
+	ended := false // the table reports that the newest stream has ended
 	switch k := classify(f.err); {
 	case f.broke.err != nil:
 		say("table %s: looking for its streams failed at %s and begins again by itself: %v", f.name.Table, f.broke.since.Format(time.RFC3339), brief(f.broke.err))

@@ -8,28 +8,28 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// What is stored of shards that are over would pile up: a thousand that roll
-// every four hours are two million in a year. It is of use only as long as a
-// late listing may show such a shard again, which without it is read from its
-// beginning, or as a child may ask whether its parent is settled. So it is
-// forgotten long after both. Of a stream that was replaced and is settled all
-// is kept, as of shards without children: nothing is added to that.
+// The rows of finished shards would accumulate: a thousand shards that roll over
+// every four hours make two million rows a year. A row has two uses. If a late
+// listing shows the shard again, the row keeps it from being read from its
+// beginning. And a child may ask whether its parent is settled. So rows are
+// deleted long after both. Shards without children, and settled streams that were
+// replaced, keep their rows, because these do not grow.
 const (
-	// keepRows is how long a shard is remembered after it was closed. A day
-	// later none of its records can be read.
+	// keepRows is how long the row of a closed shard is kept. Its records have
+	// expired a day before the end.
 	keepRows = 2 * retention
-	// absentFor is how long, beyond that, no listing may show it.
+	// absentFor is the further time for which no listing may show the shard.
 	absentFor  = time.Hour
 	forgetMost = 1000 // shards at a time
 )
 
-// aged is which shards need not be remembered. It is used by run's goroutine.
+// aged lists shards whose rows are no longer needed. Only run's goroutine uses it.
 type aged struct {
 	absent map[string]time.Time // such shards, and since when no listing showed them
-	forget []string             // to be forgotten by the next listing, unless it shows them
+	forget []string             // to be deleted by the next listing, unless it shows them
 }
 
-// weigh notes what a listing of all shards, merged before, says about them.
+// weigh updates the candidates from a full listing, which was merged before.
 func (s *stream) weigh(f found) {
 	s.forget = nil
 	for _, l := range f.shards {
@@ -52,8 +52,8 @@ func (s *stream) weigh(f found) {
 	}
 }
 
-// forgetRows deletes from the store what is stored of shards, but of those
-// that are listed. What fails is tried again with the next listing.
+// forgetRows deletes the rows of shards from the store, except of listed ones. The
+// next listing retries a failure.
 func (s *stream) forgetRows(ctx context.Context, ids []string, l listing) {
 	shown := make(map[string]bool, len(l.shards))
 	for _, sh := range l.shards {
@@ -68,9 +68,9 @@ func (s *stream) forgetRows(ctx context.Context, ids []string, l listing) {
 	}
 }
 
-// plausible reports whether a complete listing, merged before, may be believed
-// in what it leaves out: it shows all shards that are still to be read, and
-// none as open that was shown closed.
+// plausible reports whether the gaps in a full listing, merged before, can be
+// trusted. The listing must show every unfinished shard, and no closed shard as
+// open.
 func (f *forest) plausible(shards []listed) bool {
 	for _, n := range f.nodes {
 		if n.missing > 0 && n.phase != done && n.phase != halted {
@@ -80,10 +80,10 @@ func (f *forest) plausible(shards []listed) bool {
 	return len(shards) > 0 && !f.reopens(shards)
 }
 
-// outdated returns the stored shards that were closed long ago, are not listed
-// any more, and have no child that is not settled to its end. A shard was
-// closed when its children were made, which their ids tell; one that was
-// stored unread, before the start at LATEST.
+// outdated returns the stored shards that were closed long ago, are no longer
+// listed, and have no unfinished child. A shard was closed when its children were
+// created, which their ids tell. A shard stored unread was closed before the start
+// at LATEST.
 func (f *forest) outdated(stored []state.Shard, start state.Start, now time.Time) (ids []string) {
 	closed := make(map[string]time.Time)
 	child := func(id, parent string, over bool) {

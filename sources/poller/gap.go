@@ -14,20 +14,19 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// GapKeeper keeps gaps durably until somebody has acknowledged them. The
-// poller uses Options.Flow.DeadLetter when that is one, as deadletter.Box is.
-// A dead letter with ParkGap alone, such as a queue, is given each gap too; a
-// restart then forgets that it was not acknowledged.
+// GapKeeper stores gaps until an operator acknowledges them. The poller uses
+// Options.Flow.DeadLetter if it is a GapKeeper, such as deadletter.Box. A dead
+// letter with ParkGap alone, such as a queue, gets each gap too. After a restart
+// the poller then forgets which gaps were not acknowledged.
 //
-// A gap is the same as another of the same stream, shard, After and Next. The
-// methods are called one at a time, each with a deadline.
+// Stream, shard, After and Next identify a gap. The methods run one at a time,
+// each with a deadline.
 type GapKeeper interface {
-	// ParkGap makes g durable, in the place of an earlier report of it.
+	// ParkGap stores g and replaces an earlier report of it.
 	ParkGap(ctx context.Context, g *sluice.Gap) error
-	// Gaps returns what was parked and not acknowledged; beside an error,
-	// what of it can be read.
+	// Gaps returns the stored gaps. With an error it returns the readable ones.
 	Gaps(ctx context.Context) ([]sluice.Gap, error)
-	// AcknowledgeGap forgets g durably; that it is not there is no error.
+	// AcknowledgeGap deletes g durably. A missing g is not an error.
 	AcknowledgeGap(ctx context.Context, g *sluice.Gap) error
 }
 
@@ -35,7 +34,7 @@ type gapParker interface {
 	ParkGap(ctx context.Context, g *sluice.Gap) error
 }
 
-// gapName tells gaps apart.
+// gapName identifies a gap.
 type gapName struct {
 	stream, shard, next string
 	after               sluice.Sequence
@@ -43,18 +42,18 @@ type gapName struct {
 
 func nameOf(g *sluice.Gap) gapName { return gapName{g.StreamARN, g.ShardID, g.Next, g.After} }
 
-// gaps are those that nobody has acknowledged: in the keeper, and here.
+// gaps are the unacknowledged gaps, in memory and in the keeper.
 type gaps struct {
-	parker  gapParker                    // nil: only here
-	keeper  GapKeeper                    // nil: parker forgets, or there is none
-	store   *store                       // makes the calls to both: they may be in the state file
+	parker  gapParker                    // nil: memory only
+	keeper  GapKeeper                    // nil: parker cannot list gaps, or is nil
+	store   *store                       // makes the calls to both, which may use the state file
 	changed func(table string, open int) // may be nil
 
-	calls chan struct{} // full while both are changed: no mutex, because the keeper takes its time and callers have contexts
+	calls chan struct{} // full while gaps change; not a mutex, because the keeper is slow and callers have contexts
 
 	mu   sync.Mutex // guards open
 	open map[gapName]sluice.Gap
-	told map[string]int // under calls: open gaps by table, as changed was last called
+	told map[string]int // under calls: open gaps by table at the last call of changed
 }
 
 func newGaps(o Options, s *store) *gaps {
@@ -74,7 +73,7 @@ func (gs *gaps) list() []sluice.Gap {
 	})
 }
 
-// begin waits until nobody else changes both; receiving from calls lets others.
+// begin waits until no other goroutine changes gaps. Receive from calls to end.
 func (gs *gaps) begin(ctx context.Context) error {
 	select {
 	case gs.calls <- struct{}{}:
@@ -84,17 +83,17 @@ func (gs *gaps) begin(ctx context.Context) error {
 	}
 }
 
-// put parks g, once; fresh says that it was not open, or not known to reach to
-// the end of its shard.
+// put parks g once. fresh: g was not open, or was not known to reach the end of
+// its shard.
 func (gs *gaps) put(ctx context.Context, g *sluice.Gap) (fresh bool, err error) {
 	if err := gs.begin(ctx); err != nil {
 		return false, err
 	}
 	defer func() { <-gs.calls }()
 	known, ok := gs.known(g)
-	if ok { // found again, before anything behind it was settled
+	if ok { // found again before any record behind it was settled
 		g.Found = known.Found
-		if !g.Gone { // else what ended it is lost, too
+		if !g.Gone { // else the record that ended it is lost, too
 			g.Before = cmp.Or(g.Before, known.Before)
 		}
 	}
@@ -104,8 +103,7 @@ func (gs *gaps) put(ctx context.Context, g *sluice.Gap) (fresh bool, err error) 
 	return !ok || g.Gone && !known.Gone, nil
 }
 
-// end notes the first record found behind g, unless g was acknowledged
-// meanwhile.
+// end notes the first record found behind g, unless g was acknowledged meanwhile.
 func (gs *gaps) end(ctx context.Context, g *sluice.Gap, before sluice.Sequence) error {
 	if err := gs.begin(ctx); err != nil {
 		return err
@@ -126,10 +124,10 @@ func (gs *gaps) known(g *sluice.Gap) (sluice.Gap, bool) {
 	return known, ok
 }
 
-// park is called under calls.
+// park runs under calls.
 func (gs *gaps) park(ctx context.Context, g *sluice.Gap) error {
 	if gs.parker != nil {
-		known := *g // g is the caller's again when this call is left behind
+		known := *g // the caller may reuse g while this call still runs
 		if err := tell(ctx, gs.store, parkGap, func(ctx context.Context) error { return gs.parker.ParkGap(ctx, &known) }); err != nil {
 			return fmt.Errorf("%v: %w", g, err)
 		}
@@ -138,8 +136,7 @@ func (gs *gaps) park(ctx context.Context, g *sluice.Gap) error {
 	return nil
 }
 
-// acknowledge forgets the gaps. Those of which the keeper does not know are
-// forgotten all the same.
+// acknowledge removes the gaps, even those unknown to the keeper.
 func (gs *gaps) acknowledge(ctx context.Context, acknowledged []sluice.Gap) error {
 	if err := gs.begin(ctx); err != nil {
 		return fmt.Errorf("poller: acknowledge gaps: %w", err)
@@ -159,8 +156,8 @@ func (gs *gaps) acknowledge(ctx context.Context, acknowledged []sluice.Gap) erro
 	return errors.Join(errs...)
 }
 
-// load takes over what the keeper has. Where it cannot tell all, what is here
-// stays.
+// load loads the keeper's gaps. If the keeper cannot read all of them, known gaps
+// stay.
 func (gs *gaps) load(ctx context.Context) error {
 	if gs.keeper == nil {
 		return nil
@@ -181,8 +178,8 @@ func (gs *gaps) load(ctx context.Context) error {
 	return err
 }
 
-// change changes what is open, and tells the tables where that is another
-// number now. It is called under calls.
+// change runs do, and calls changed for tables with a new number of open gaps. It
+// runs under calls.
 func (gs *gaps) change(do func()) {
 	now := make(map[string]int)
 	gs.mu.Lock()
@@ -202,19 +199,19 @@ func (gs *gaps) change(do func()) {
 	gs.told = now
 }
 
-// Gaps lists the gaps that nobody has acknowledged, in the order in which they
-// were found: by this poller, and those that the dead letters hold from before
-// the start or of another stream.
+// Gaps lists the unacknowledged gaps in the order in which they were found. It
+// includes gaps from the dead letters that are of an earlier run or of another
+// stream.
 func (p *Poller) Gaps() []sluice.Gap { return p.gaps.list() }
 
-// AcknowledgeGaps says that somebody has seen the gaps, which Gaps listed: they
-// no longer make the poller unready, and their dead letters are deleted. Those
-// for which the error says that they could not be deleted stay as they are.
+// AcknowledgeGaps acknowledges gaps that an operator has seen: they no longer make
+// the poller unready, and their dead letters are deleted. A gap that the error
+// names could not be deleted and stays.
 func (p *Poller) AcknowledgeGaps(ctx context.Context, gaps ...sluice.Gap) error {
 	return p.gaps.acknowledge(ctx, gaps)
 }
 
-// loadGaps reads which gaps are open.
+// loadGaps loads the open gaps.
 func (p *Poller) loadGaps(ctx context.Context) {
 	if err := p.gaps.load(ctx); ctx.Err() == nil {
 		p.health.store(listGaps, err)
@@ -224,8 +221,7 @@ func (p *Poller) loadGaps(ctx context.Context) {
 	}
 }
 
-// watchGaps notices which gaps somebody acknowledged by deleting their dead
-// letters.
+// watchGaps notices gaps that were acknowledged by deleting their dead letters.
 func (p *Poller) watchGaps(ctx context.Context) {
 	for sleep(ctx, p.o.DiscoverEvery) == nil {
 		p.loadGaps(ctx)
@@ -237,8 +233,8 @@ const (
 	listGaps = "list gaps"
 )
 
-// foundGap makes a gap durable, and then tells of it. It returns nil, or ctx's
-// error: until the gap is durable nobody may go on behind it.
+// foundGap stores a gap and then reports it. It returns nil, or ctx's error.
+// Reading must not continue before the gap is durable.
 func (p *Poller) foundGap(ctx context.Context, g *sluice.Gap) error {
 	var fresh bool
 	err := p.untilParked(ctx, g, func() (err error) {
@@ -283,8 +279,8 @@ func (p *Poller) untilParked(ctx context.Context, g *sluice.Gap, park func() err
 	}
 }
 
-// endGap makes the end of an open gap durable before pg, which holds the first
-// record behind it, is handled.
+// endGap stores the end of an open gap before pg, which has the first record
+// behind it, is handled.
 func (w *worker) endGap(ctx context.Context, pg page) error {
 	if pg.behind != nil {
 		w.behind = pg.behind
@@ -307,7 +303,7 @@ func (w *worker) endGap(ctx context.Context, pg page) error {
 	return nil
 }
 
-// gap reports that whatever came after a position of the shard was lost.
+// gap reports that the records after a position of the shard are lost.
 func (w *worker) gap(ctx context.Context, after sluice.Sequence, gone bool) (*sluice.Gap, error) {
 	g := &sluice.Gap{
 		Table: w.shard.Table, StreamARN: w.shard.StreamARN, ShardID: w.shard.ID,

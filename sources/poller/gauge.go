@@ -12,40 +12,39 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// gauge is what is known of a shard that is due: that is listed, not finished,
-// and does not wait for its parent. It is there as long as the shard is due,
-// whether somebody reads the shard or not, so that a shard that nobody reads
-// cannot look like one that needs nothing.
+// gauge measures a shard that is due: listed, not finished, and not waiting for
+// its parent. It exists even while no worker reads the shard. Otherwise an unread
+// shard would look like a healthy one.
 type gauge struct {
 	shard Shard
-	clock *clock // by which records were made
+	clock *clock // dates records
 
 	mu    sync.Mutex
-	flow  *flow.Flow // nil: nobody reads it
+	flow  *flow.Flow // nil: not read
 	pos   *positions // with flow
 	quota *quota     // with flow
 
-	polling  bool      // not waiting for the flow or for memory, not at its end
-	pausedAt time.Time // while it is not polling
-	proven   time.Time // last good poll, or what stands for one; moved on by the time that it did not poll
-	lastGood time.Time // poll
-	err      error     // of the last poll, or why nobody reads it
+	polling  bool      // not at the shard's end, and not waiting for the flow or for memory
+	pausedAt time.Time // when polling stopped
+	proven   time.Time // last good poll or its substitute, shifted by the time without polling
+	lastGood time.Time // last good poll
+	err      error     // of the last poll, or why the shard is not read
 	kind     kind
 
-	brokenAt time.Time // since when reading it has failed again and again behind good polls; zero: it does not
-	brokeAt  time.Time // last
+	brokenAt time.Time // since when reading fails again and again despite good polls; zero: it does not
+	brokeAt  time.Time // last such failure
 	brokeOf  error
 
 	settled    uint64
-	progressAt time.Time // when the watermark last moved, or had nothing to wait for
-	noRoomAt   time.Time // since when it waits for memory, without a good poll in between; zero: it does not
+	progressAt time.Time // last time that the watermark moved or had nothing to wait for
+	noRoomAt   time.Time // since when it waits for memory without a good poll; zero: it does not
 }
 
 func newGauge(s Shard, c *clock) *gauge {
 	return &gauge{shard: s, clock: c, polling: true, proven: time.Now()}
 }
 
-// attach notes who reads the shard.
+// attach notes the flow that reads the shard.
 func (g *gauge) attach(f *flow.Flow, pos *positions, q *quota) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,7 +52,7 @@ func (g *gauge) attach(f *flow.Flow, pos *positions, q *quota) {
 	g.settled, g.progressAt = 0, time.Now()
 }
 
-// detach notes that nobody reads the shard any more.
+// detach notes that the shard is no longer read.
 func (g *gauge) detach() {
 	g.poll(true)
 	g.mu.Lock()
@@ -61,21 +60,20 @@ func (g *gauge) detach() {
 	g.flow, g.pos, g.quota, g.noRoomAt = nil, nil, nil, time.Time{}
 }
 
-// unread says why nobody reads the shard, if there is more to say than the last
-// poll did.
+// unread notes why the shard is not read, if the last poll does not say it.
 func (g *gauge) unread(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case held(err): // another owner, who lives, reads it
+	case held(err): // another living owner reads it
 		g.proven, g.err = time.Now(), nil
 	case err != nil:
 		g.err, g.kind = err, classify(err)
 	}
 }
 
-// broke notes that reading the shard ended with an error. A good poll does not
-// take that back: what failed may be behind it.
+// broke notes that reading ended with an error. A good poll does not clear it: the
+// failure may come after the poll.
 func (g *gauge) broke(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,7 +95,7 @@ func (g *gauge) polled(err error, k kind) {
 	}
 }
 
-// poll says whether the reader polls, or waits for somebody else.
+// poll notes whether the reader polls or waits.
 func (g *gauge) poll(on bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,8 +113,8 @@ func (g *gauge) poll(on bool) {
 	}
 }
 
-// noRoom says whether the reader waits for memory. A poll that fails in between
-// does not end that wait.
+// noRoom notes whether the reader waits for memory. A failed poll does not end the
+// wait.
 func (g *gauge) noRoom(on bool) {
 	g.poll(!on)
 	g.mu.Lock()
@@ -126,7 +124,7 @@ func (g *gauge) noRoom(on bool) {
 	}
 }
 
-// pending is how many records were taken and are not settled. mu is held.
+// pending is the number of records taken and not settled. mu is held.
 func (g *gauge) pending() uint64 {
 	if g.flow == nil {
 		return 0
@@ -135,7 +133,7 @@ func (g *gauge) pending() uint64 {
 	return g.pos.added() - g.settled
 }
 
-// settle looks at the watermark. mu is held.
+// settle reads the watermark. mu is held.
 func (g *gauge) settle() {
 	settled := g.flow.Settled()
 	g.pos.settle(settled)
@@ -145,8 +143,7 @@ func (g *gauge) settle() {
 	}
 }
 
-// observe looks at the watermark and returns the lag; 0 when nobody reads the
-// shard.
+// observe reads the watermark and returns the lag; 0 if the shard is not read.
 func (g *gauge) observe() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -159,17 +156,15 @@ func (g *gauge) observe() time.Duration {
 	return g.lag()
 }
 
-// lag is the age of the oldest record not settled; of a shard that is settled
-// as far as it was read, the time since everything in it had been read. mu is
-// held.
+// lag is the age of the oldest unsettled record. If every record is settled, it is
+// the time since the reader had read everything. mu is held.
 func (g *gauge) lag() time.Duration { return max(0, g.clock.now().Sub(g.pos.oldest())) }
 
-// nearLoss is the share of its life in the stream that a record may wait before
-// the poller is unready.
+// nearLoss is the age of an unsettled record that makes the poller unready.
 const nearLoss = retention * 8 / 10
 
-// trouble returns what of the shard is not proven: that it was polled within
-// staleAfter, or that what it waits for got on within stallAfter.
+// trouble returns the missing proofs of the shard: that it was polled within
+// staleAfter, or that its wait made progress within stallAfter.
 func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string) {
 	lag := g.observe()
 	full, fullAt := "", time.Time{}
@@ -197,7 +192,7 @@ func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string)
 		say("reading it fails again and again since %s, and nothing goes on: %v", g.brokenAt.Format(time.RFC3339), brief(g.brokeOf))
 	case !g.noRoomAt.IsZero() && time.Since(g.noRoomAt) > stallAfter:
 		say("has waited %v for memory that records of other shards keep (Options.MaxMemory): see which items are held%s", time.Since(g.noRoomAt).Round(time.Second), why)
-	case full != "" && max(waits, time.Since(fullAt)) > stallAfter: // the watermark may move now and then all the same
+	case full != "" && max(waits, time.Since(fullAt)) > stallAfter: // even if the watermark moves now and then
 		say("the watermark has not moved for %v with %d records waiting, and nothing was read for %v, because %s: see which items are held, and why; mend that, park them with sluice park, or raise the limit",
 			waits.Round(time.Second), g.pending(), time.Since(fullAt).Round(time.Second), full)
 	case g.flow == nil || waits <= stallAfter:
@@ -212,7 +207,7 @@ func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string)
 	return reasons
 }
 
-// status returns what Shards says of the shard; ok is whether somebody reads it.
+// status returns the shard's Status; ok is false if the shard is not read.
 func (g *gauge) status() (s Status, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -226,14 +221,14 @@ func (g *gauge) status() (s Status, ok bool) {
 	}, true
 }
 
-// reads returns the shard's flow; nil when nobody reads the shard.
+// reads returns the shard's flow; nil if the shard is not read.
 func (g *gauge) reads() *flow.Flow {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.flow
 }
 
-// gauges are those of the shards that are due. The zero value is ready.
+// gauges are the gauges of the shards that are due. The zero value is ready.
 type gauges struct {
 	mu  sync.Mutex
 	set map[*gauge]struct{}

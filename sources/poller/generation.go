@@ -11,24 +11,22 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// A table's streams follow one another: its generations. Here is how one
-// begins behind another, and how it is known to be over. follow.go decides
-// when.
+// A table's streams are its generations. This file begins one after another and
+// detects the end of one. follow.go decides when.
 
-// sureAfter is how many listings in a row must agree that a replaced stream
-// holds nothing more to read, or is no more. They are spaced like other unsure
-// ones, so that it takes three seconds: after that nobody looks there again.
+// sureAfter is the number of listings in a row that must agree that a replaced
+// stream is empty or deleted. That takes three seconds. Afterwards nothing reads
+// the stream again.
 const sureAfter = 4
 
-// ending tells a replaced stream that is over from one that is not yet. It is
-// used by run's goroutine.
+// ending detects the end of a replaced stream. Only run's goroutine uses it.
 type ending struct {
-	quiet   int // listings in a row in which all was settled and nothing was new
-	denials int // listings in a row that the service refused: it knows no such stream
-	round   int // raised by all that a listing under way cannot know
+	quiet   int // listings in a row with all shards settled and none new
+	denials int // listings in a row that the service refused: stream unknown
+	round   int // incremented by events that a running listing cannot show
 }
 
-// concluded notes what a listing of all shards says about the end.
+// concluded notes what a full listing says about the end.
 func (s *stream) concluded(f found, fresh int) {
 	switch {
 	case f.parent != "":
@@ -50,26 +48,25 @@ func (s *stream) concluded(f found, fresh int) {
 	}
 }
 
-// stirred notes that listings so far say nothing about the end.
+// stirred discards the evidence of earlier listings about the end.
 func (s *stream) stirred() {
 	s.quiet = 0
 	s.round++
 }
 
-// drained reports whether a replaced stream is over: all its shards are
-// settled to their end, and that is stored; or none was ever known.
+// drained reports whether a replaced stream is over: all its shards are settled to
+// their end and stored as such, or none was ever known.
 func (s *stream) drained() bool {
 	return s.running == 0 && s.looking == 0 && !s.asking && s.isReplaced() && s.forest.settled() &&
 		(s.quiet >= sureAfter || s.denials >= sureAfter)
 }
 
-// confirming reports whether another listing should come soon, because it may
-// say that the stream is over.
+// confirming reports whether another listing may soon confirm the end.
 func (s *stream) confirming() bool {
 	return s.isReplaced() && s.denials < sureAfter && (s.denials > 0 || s.forest.settled())
 }
 
-// replace says that a later stream took this one's place.
+// replace notes that a later stream replaced this one.
 func (s *stream) replace() {
 	s.mu.Lock()
 	s.replaced = true
@@ -99,10 +96,10 @@ func (s *stream) ailing() bool {
 	return s.status == types.StreamStatusDisabled || s.status == types.StreamStatusDisabling || s.err != nil && classify(s.err) == notFound
 }
 
-// waitsFor returns how long a stream waits at most for the one before. An old
-// one, as after hours of downtime, waits for a tenth of the time that its first
-// records have left. So it is begun in time also when the process ends again and
-// again, and begins to wait anew each time.
+// waitsFor returns the longest wait of a stream for the one before. An old stream,
+// such as after hours of downtime, waits for a tenth of the time that its first
+// records have left. So it starts in time even if the process restarts again and
+// again and waits anew each time.
 func (p *Poller) waitsFor(arn string) time.Duration {
 	created := createdAt(arn)
 	if created.IsZero() {
@@ -114,13 +111,12 @@ func (p *Poller) waitsFor(arn string) time.Duration {
 
 var errNeverRead = errors.New("the service does not know it any more, and nothing of it was read")
 
-// join prepares a stream whose turn comes while the poller runs, or whose
-// shards could not be listed at the start: as prepare does, but whatever fails is
-// tried again. A stream that was begun before does not wait for a listing:
-// shards with a position are read on at once. A stream that was not begun before
-// is read from its beginning, whatever Options.Start says, because an earlier
-// one was read. It returns a *StreamError when the view type lacks images that
-// a route needs, errNeverRead, or ctx's error.
+// join prepares a stream that starts while the poller runs, or whose shards could
+// not be listed at the start. It works like prepare, but retries every failure. A
+// stream that was begun before needs no listing: shards with a position continue
+// at once. A new stream is read from its beginning, whatever Options.Start says,
+// because an earlier stream was read. join returns a *StreamError when the view
+// type lacks images that a route needs, errNeverRead, or ctx's error.
 func (s *stream) join(ctx context.Context) error {
 	start, err := s.storedStart(ctx)
 	if err != nil {
@@ -153,15 +149,14 @@ func (s *stream) join(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if !s.unlisted && s.denials > 0 && len(stored) == 0 { // it was begun, and no shard of it
+	if !s.unlisted && s.denials > 0 && len(stored) == 0 { // it was begun, but no shard of it
 		return errNeverRead
 	}
 	s.fill(l, stored, nil, began)
 	return nil
 }
 
-// storedStart returns where the stream was begun; the zero Start when it was
-// not.
+// storedStart returns the start of the stream; zero if it was not begun.
 func (s *stream) storedStart(ctx context.Context) (start state.Start, err error) {
 	err = s.store(ctx, "start", func(ctx context.Context) error {
 		start, err = s.p.store.start(ctx, s.id, state.Start{})
@@ -175,10 +170,10 @@ func (s *stream) storedStart(ctx context.Context) (start state.Start, err error)
 
 var errUnlisted = errors.New("the shards cannot be listed now")
 
-// firstList lists the shards. It does not insist on that, and returns
-// errUnlisted, when the stream was begun before. That the service does not know the stream is
-// believed of one that was replaced: then what is stored of it is all that is
-// left. Of another it is asked again.
+// firstList lists the shards. If the stream was begun before, a listing may fail:
+// firstList then returns errUnlisted. It believes that the service does not know
+// the stream only of a replaced stream. Then only the stored shards remain.
+// Otherwise it asks again.
 func (s *stream) firstList(ctx context.Context, begun bool) (listing, error) {
 	wait := soon
 	for {
@@ -213,7 +208,7 @@ func (s *stream) firstList(ctx context.Context, begun bool) (listing, error) {
 	}
 }
 
-// store makes a call to the store until it succeeds or ctx ends.
+// store retries a call to the store until it succeeds or ctx ends.
 func (s *stream) store(ctx context.Context, name string, call func(context.Context) error) error {
 	var b backoff
 	for {
@@ -233,7 +228,7 @@ func (s *stream) store(ctx context.Context, name string, call func(context.Conte
 	}
 }
 
-// heard notes a good answer about the stream's shards.
+// heard notes a good response about the stream's shards.
 func (s *stream) heard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,12 +252,12 @@ func (s *stream) troubled(err error) {
 	s.ring()
 }
 
-// ring tells the follower that the stream seems to have come to its end.
+// ring tells the follower that the stream seems to have ended.
 func (s *stream) ring() {
 	if s.ailing() {
 		select {
 		case s.bell <- struct{}{}:
-		default: // it was told, or nobody wants to know
+		default: // already rung, or no follower
 		}
 	}
 }

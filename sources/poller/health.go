@@ -12,10 +12,10 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Health says whether the poller does what it is there for.
+// Health is the readiness of the poller.
 type Health struct {
 	Ready   bool
-	Reasons []string // why it is not; empty when it is
+	Reasons []string // why it is not ready; empty when it is
 }
 
 // Status is one shard being read.
@@ -23,38 +23,38 @@ type Status struct {
 	Shard     Shard
 	Position  string        // sequence number of the last settled record, or empty
 	Lag       time.Duration // age of the oldest record not settled; about 0 on an idle shard
-	Unsettled uint64        // records in the flow
-	Pinned    int64         // bytes that its pages take, of Options.MaxMemory
-	LastPoll  time.Time     // the last good one
+	Unsettled uint64        // in the flow
+	Pinned    int64         // bytes of its pages, counted for Options.MaxMemory
+	LastPoll  time.Time     // last good poll
 	Err       error         // of the last poll
 }
 
-// Memory is what the pages of all shards take.
+// Memory is the memory of the pages of all shards.
 type Memory struct {
 	Limit   int64 // Options.MaxMemory, in bytes
 	Pinned  int64 // taken or reserved, in bytes
-	Waiting int   // shards for whose next page there is no room
+	Waiting int   // shards that wait for room for a page
 }
 
-// HeldItem is an item whose lane waits, and its shard.
+// HeldItem is a waiting item and its shard.
 type HeldItem struct {
 	Shard Shard
 	flow.Held
 }
 
-// Health returns the poller's readiness. The poller is ready when this was
-// proven lately:
-//   - each table was asked for its stream, and each stream for its shards;
-//   - each listed shard that is not finished and does not wait for its parent had
-//     a good poll within StaleAfter, or waits for its full window, whose watermark
-//     moved within StallAfter, or is read by another living owner;
-//   - each watermark that moved is stored;
-//   - no record has waited for most of its life in the stream;
-//   - no route is in trouble, as [flow.RouteState.Trouble] says;
-//   - no gap waits to be acknowledged.
+// Health returns the poller's readiness. The poller is ready when all of this was
+// proven recently:
+//   - Each table was asked for its stream, and each stream for its shards.
+//   - Each listed shard that is not finished and does not wait for its parent had
+//     a good poll within StaleAfter. Or it waits for its full window, whose
+//     watermark moved within StallAfter. Or another living owner reads it.
+//   - Each watermark that moved is stored.
+//   - No record has waited for most of the stream's retention.
+//   - No route is in trouble, as [flow.RouteState.Trouble] says.
+//   - No gap waits for acknowledgement.
 //
-// Each thing that is not proven is a reason, and so is each call to the store
-// that fails or does not return. Health takes short locks and makes no call.
+// Each missing proof is a reason. So is each call to the store that fails or does
+// not return. Health takes short locks and makes no call.
 func (p *Poller) Health() Health {
 	reasons := p.health.reasons(p.o.CallTimeout)
 	if shards, since := p.checkpoints.unproven(p.o.CheckpointEvery + p.o.StaleAfter); len(shards) > 0 {
@@ -74,7 +74,7 @@ func (p *Poller) Health() Health {
 	return Health{Ready: len(reasons) == 0, Reasons: reasons}
 }
 
-// routeReasons says which routes of a Group somebody is to see to.
+// routeReasons returns the troubles of a Group's routes.
 func routeReasons(group *flow.Group) (reasons []string) {
 	for _, s := range group.States() {
 		if trouble := s.Trouble(); trouble != "" {
@@ -84,7 +84,7 @@ func routeReasons(group *flow.Group) (reasons []string) {
 	return reasons
 }
 
-// Lag returns the largest lag of the shards being read.
+// Lag returns the largest lag of the shards that are being read.
 func (p *Poller) Lag() time.Duration {
 	var lag time.Duration
 	for _, g := range p.gauges.all() {
@@ -93,7 +93,7 @@ func (p *Poller) Lag() time.Duration {
 	return lag
 }
 
-// Shards lists the shards being read, ordered by table and id.
+// Shards lists the shards that are being read, ordered by table and id.
 func (p *Poller) Shards() []Status {
 	var all []Status
 	for _, g := range p.gauges.all() {
@@ -104,14 +104,13 @@ func (p *Poller) Shards() []Status {
 	return all
 }
 
-// Memory returns what the pages of all shards take.
+// Memory returns the memory of the pages of all shards.
 func (p *Poller) Memory() Memory {
 	pinned, waiting := p.quotas.memory.state()
 	return Memory{Limit: p.o.MaxMemory, Pinned: pinned, Waiting: waiting}
 }
 
-// Held lists the items that wait for a retry or a stuck handler, the oldest
-// first.
+// Held lists the items that wait for a retry or a stuck handler, oldest first.
 func (p *Poller) Held() []HeldItem {
 	var all []HeldItem
 	for _, g := range p.gauges.all() {
@@ -125,9 +124,9 @@ func (p *Poller) Held() []HeldItem {
 	return all
 }
 
-// Park has the records parked whose last call of a route failed, and counts them:
-// see [flow.Flow.Park]. It concerns the shards that this poller reads. It
-// is safe for concurrent use.
+// Park parks the records whose last call of route failed, and counts them: see
+// [flow.Flow.Park]. It covers the shards that this poller reads. It is safe for
+// concurrent use.
 func (p *Poller) Park(route string) (parked, pending int) {
 	for _, g := range p.gauges.all() {
 		if f := g.reads(); f != nil {
@@ -138,7 +137,7 @@ func (p *Poller) Park(route string) (parked, pending int) {
 	return parked, pending
 }
 
-// health is what concerns the poller as a whole.
+// health is the state of the poller as a whole.
 type health struct {
 	mu       sync.Mutex
 	open     []*follower // nil before the start and after the end
@@ -158,7 +157,7 @@ type trouble struct {
 	since time.Time
 }
 
-// note keeps err, and since when there is one.
+// note keeps err and the time of its first occurrence.
 func (t *trouble) note(err error) {
 	if t.err == nil {
 		t.since = time.Now()
@@ -178,7 +177,7 @@ func (h *health) following() []*follower {
 	return h.open
 }
 
-// store notes how a kind of call to the store ended.
+// store notes the result of a kind of call to the store.
 func (h *health) store(call string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,7 +193,7 @@ func (h *health) store(call string, err error) {
 	h.stores[call] = t
 }
 
-// begun notes that a call to the store begins, until returned.
+// begun notes the start of a call to the store, until returned.
 func (h *health) begun(call string) *underway {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,7 +211,7 @@ func (h *health) returned(u *underway) {
 	delete(h.underway, u)
 }
 
-// hung returns since when a call of each name should have returned. mu is held.
+// hung returns the due time of overdue calls by name. mu is held.
 func (h *health) hung(timeout time.Duration) map[string]time.Time {
 	calls := make(map[string]time.Time)
 	for u := range h.underway {
@@ -232,8 +231,8 @@ func (h *health) halt(s Shard) {
 	h.halts[s] = struct{}{}
 }
 
-// reasons says what is wrong with the poller as a whole. A call to the store
-// that takes longer than timeout does not heed its context.
+// reasons returns the troubles of the poller as a whole. A call to the store that
+// takes longer than timeout ignores its context.
 func (h *health) reasons(timeout time.Duration) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

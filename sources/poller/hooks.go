@@ -6,48 +6,47 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Shard names a shard.
+// Shard identifies a shard.
 type Shard struct {
 	Table     string
 	StreamARN string
 	ID        string
 }
 
-// Hooks are called as things happen, from the goroutine that made them happen;
-// nil ones are passed over. They must be fast, must not block, and may be
-// called concurrently.
+// Hooks observe a poller. They run on the goroutine of the event and may be nil.
+// They must be fast, must not block, and may run concurrently.
 type Hooks struct {
 	// Polled is called after every GetRecords call.
 	Polled func(Poll)
-	// ShardStarted is called when a shard's reading begins or goes on; after
-	// is its stored position, empty for its beginning.
+	// ShardStarted is called when reading of a shard begins or resumes. after
+	// is its stored position; empty at its beginning.
 	ShardStarted func(s Shard, after sluice.Sequence)
-	// ShardEnded is called when a shard's reading ends.
+	// ShardEnded is called when reading of a shard ends.
 	ShardEnded func(Shard, End)
 	// Discovered is called after each listing of a stream's shards.
 	Discovered func(Discovery)
-	// Lineage is called when it is another than before, and with no shards when
-	// its stream is read no more.
+	// Lineage is called when the lineage changed, and without shards when its
+	// stream is no longer read.
 	Lineage func(Lineage)
 	// Checkpointed is called after each write of positions. err is the first
-	// of those that failed.
+	// failure.
 	Checkpointed func(shards int, took time.Duration, err error)
-	// Lag is called for every shard being read, each CheckpointEvery.
+	// Lag is called every CheckpointEvery for each shard that is being read.
 	Lag func(Shard, time.Duration)
-	// Dropped is called when records created before a start at LATEST were
-	// passed over.
+	// Dropped is called when the poller skipped records created before a start
+	// at LATEST.
 	Dropped func(s Shard, records int)
-	// Gap is called when records were trimmed before they were read, or a
-	// table has a new stream, once the gap is durable; again only when it was
-	// acknowledged meanwhile, or reaches to the end of its shard now.
+	// Gap is called once a gap is durable: records were trimmed before they
+	// were read, or a table has a new stream. It is called again only if the
+	// gap was acknowledged meanwhile, or now reaches the end of its shard.
 	Gap func(sluice.Gap)
-	// OpenGaps is called when the number of a table's gaps that nobody has
-	// acknowledged is another than before, which was 0.
+	// OpenGaps is called when the number of a table's unacknowledged gaps
+	// changed. It starts at 0.
 	OpenGaps func(table string, gaps int)
-	// Memory is called each CheckpointEvery.
+	// Memory is called every CheckpointEvery.
 	Memory func(Memory)
-	// Failed is called when a call to the service or the store failed. The
-	// shard is zero but for its stream when the call was not about one.
+	// Failed is called when a call to the service or the store failed. If the
+	// call was not about a shard, s has only its stream.
 	Failed func(s Shard, action string, err error, retryIn time.Duration)
 }
 
@@ -61,16 +60,16 @@ type Poll struct {
 	Err     error
 }
 
-// End is why a shard's reading ended.
+// End is the reason why reading of a shard ended.
 type End string
 
 const (
 	EndFinished End = "finished"   // closed and settled to its end
 	EndStopped  End = "stopped"    // Run is ending; the position is stored
 	EndLost     End = "lease lost" // another owner has it
-	EndGone     End = "gone"       // the service does not know it any more
+	EndGone     End = "gone"       // the service no longer knows it
 	EndHalted   End = "halted"     // at a gap
-	EndFailed   End = "failed"     // of itself; it is started again
+	EndFailed   End = "failed"     // by an error; it starts again
 
 	notBegun End = "" // not claimed
 )
@@ -86,12 +85,12 @@ type Discovery struct {
 	Err       error
 }
 
-// Lineage is how far the shards of a stream are, as far as this poller knows.
+// Lineage counts the shards of a stream by progress, as this poller knows them.
 type Lineage struct {
 	Table     string
 	StreamARN string
 	Reading   int
-	Waiting   int // for a parent to be settled, for another owner, or for another try
+	Waiting   int // for a parent to be settled, for another owner, or for a retry
 	Finished  int // settled to their end
 	Halted    int // at a gap
 }

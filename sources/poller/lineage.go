@@ -10,15 +10,15 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// confirmations is how many listings in a row must agree that a shard is not
-// there: pages of one listing can contradict each other.
+// confirmations is the number of listings in a row that must lack a shard before
+// it counts as missing. Pages of one listing can contradict each other.
 const confirmations = 2
 
-// listed is a shard as a listing shows it.
+// listed is a shard in a listing.
 type listed struct {
 	id, parent string
 	closed     bool
-	first      sluice.Sequence // its first sequence number, whether that is still there or not
+	first      sluice.Sequence // its first sequence number, even if trimmed
 }
 
 type phase uint8
@@ -34,21 +34,20 @@ const (
 type node struct {
 	listed
 	phase      phase
-	stored     bool      // the store knows it: it was begun before
-	awaiting   bool      // ended here, and its children are to be listed
-	gone       bool      // the service denied it; a listing must say whether it is there
+	stored     bool      // the store has it: it was begun before
+	awaiting   bool      // ended here, and its children are not listed yet
+	gone       bool      // the service denied it; a listing must confirm
 	orphan     int       // listings that showed it without its parent
-	parentOver bool      // its parent, which no listing shows, was settled to its end or is no more
-	missing    int       // listings that did not show it
-	shown      int       // listings that did
-	unlisted   bool      // the service knows it, and no listing showed it yet
-	notYet     time.Time // not to be started before
+	parentOver bool      // its unlisted parent was settled to its end or no longer exists
+	missing    int       // listings without it
+	shown      int       // listings with it
+	unlisted   bool      // the service knows it, but no listing has shown it
+	notYet     time.Time // earliest start
 	latest     string    // iterator taken at a start at LATEST
 }
 
-// forest holds the lineage of a stream's shards and decides which may be read:
-// a child only when its parent is settled to its end. It is used by one
-// goroutine.
+// forest holds the lineage of a stream's shards and decides which may be read: a
+// child only after its parent is settled to its end. One goroutine uses it.
 type forest struct {
 	nodes map[string]*node
 	past  *past
@@ -65,16 +64,16 @@ func (f *forest) node(id string) *node {
 	return n
 }
 
-// remember merges what the store has. A shard that is stored but not listed
-// is tried all the same: the service says whether it is gone.
+// remember merges the stored shards. The poller also tries a stored shard that is
+// not listed: the service says whether it is gone.
 func (f *forest) remember(shards []state.Shard) {
 	over := make(map[string]bool)
 	for _, sh := range shards {
-		if sh.Position.Finished && sh.Epoch == 0 { // nobody read it
+		if sh.Position.Finished && sh.Epoch == 0 { // never read
 			f.past.add(sh.ID)
 		}
 		if sh.Parent != "" {
-			over[sh.Parent] = true // else its child had not been begun
+			over[sh.Parent] = true // else its child would not have begun
 		}
 		n := f.nodes[sh.ID]
 		if n == nil && sh.Position.Finished {
@@ -86,7 +85,7 @@ func (f *forest) remember(shards []state.Shard) {
 		if n.parent == "" {
 			n.parent = sh.Parent
 		}
-		if sh.Position.Finished && n.phase != running { // what runs here says so itself when it is back
+		if sh.Position.Finished && n.phase != running { // a running shard reports its own end
 			n.phase = done
 		}
 	}
@@ -96,9 +95,9 @@ func (f *forest) remember(shards []state.Shard) {
 	f.past.trace(f.nodes)
 }
 
-// merge takes a listing and returns how many shards it had that were new. A
-// listing of all shards says that others are missing, unless they were made after
-// it began. Of a listing of some, began is zero.
+// merge merges a listing and returns its number of new shards. A full listing
+// proves that unlisted shards are missing, unless they were created after it
+// began. began is zero for a partial listing.
 func (f *forest) merge(shards []listed, began time.Time) (fresh int) {
 	in := make(map[string]bool, len(shards))
 	for _, l := range shards {
@@ -121,8 +120,8 @@ func (f *forest) merge(shards []listed, began time.Time) (fresh int) {
 		return fresh
 	}
 	for id, n := range f.nodes {
-		// A listing of many pages takes a while. Of shards that were made meanwhile
-		// it may show children and leave out their parents.
+		// A long listing may show children and omit their parents, if both were
+		// created after it began.
 		made := shardCreated(id).Add(clockMargin).After(began)
 		switch {
 		case in[id]:
@@ -142,10 +141,9 @@ func (f *forest) merge(shards []listed, began time.Time) (fresh int) {
 	return fresh
 }
 
-// blocked reports whether n must wait for its parent. A parent of which
-// nothing is known was trimmed; to be sure, a second listing must miss it too,
-// and the service say that it is no more (see parents.go), unless n was begun
-// before.
+// blocked reports whether n must wait for its parent. An unknown parent was
+// trimmed. To be sure, a second listing must lack it too, and the service must say
+// that it no longer exists (see parents.go), unless n was begun before.
 func (f *forest) blocked(n *node) bool {
 	if n.parent == "" {
 		return false
@@ -156,8 +154,8 @@ func (f *forest) blocked(n *node) bool {
 	return !n.stored && !n.parentOver
 }
 
-// ready returns the shards that may be started, the oldest first, and when the
-// next of those that must wait for a moment may be (zero: none).
+// ready returns the shards that may start, oldest first, and the earliest time at
+// which a delayed shard may start (zero: none).
 func (f *forest) ready(now time.Time) (start []*node, next time.Time) {
 	for _, n := range f.nodes {
 		if n.phase != waiting || n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.past.possible(n) || f.blocked(n) {
@@ -176,8 +174,8 @@ func (f *forest) ready(now time.Time) (start []*node, next time.Time) {
 }
 
 // unsure reports whether another listing should come soon: a shard waits for a
-// parent that may be trimmed, the service denied one, or one ended and its
-// children are not shown yet.
+// possibly trimmed parent, the service denied a shard, or the children of an ended
+// shard are not listed yet.
 func (f *forest) unsure() bool {
 	for n := range maps.Values(f.nodes) {
 		if n.awaiting {
@@ -225,9 +223,8 @@ func (f *forest) settled() bool {
 	return true
 }
 
-// agrees reports whether a listing, merged before, leaves out no shard that is
-// known and shows none as open that was shown closed: if not it is old, or
-// not whole.
+// agrees reports whether a listing, merged before, has every known shard and shows
+// no closed shard as open. Otherwise the listing is old or incomplete.
 func (f *forest) agrees(shards []listed) bool {
 	for n := range maps.Values(f.nodes) {
 		if n.missing > 0 {
@@ -237,15 +234,13 @@ func (f *forest) agrees(shards []listed) bool {
 	return !f.reopens(shards)
 }
 
-// reopens reports whether a listing, merged before, shows a shard as open that
-// was shown closed.
+// reopens reports whether a listing, merged before, shows a closed shard as open.
 func (f *forest) reopens(shards []listed) bool {
 	return slices.ContainsFunc(shards, func(l listed) bool { return !l.closed && f.nodes[l.id].closed })
 }
 
-// denied notes that the service knows the stream no more, so that no listing
-// will say what is not there: shards that it denied are gone, and parents that
-// nobody knows were trimmed.
+// denied notes that the service no longer knows the stream, so no listing will
+// follow. Denied shards are gone, and unknown parents were trimmed.
 func (f *forest) denied() {
 	f.past.partial = false
 	for n := range maps.Values(f.nodes) {
@@ -256,7 +251,7 @@ func (f *forest) denied() {
 	}
 }
 
-// childless reports whether no child of id is known.
+// childless reports whether id has no known child.
 func (f *forest) childless(id string) bool {
 	for n := range maps.Values(f.nodes) {
 		if n.parent == id {

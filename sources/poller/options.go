@@ -13,21 +13,21 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Where a stream's first reading begins.
+// Values of Options.Start.
 const (
-	TrimHorizon = "TRIM_HORIZON" // with the oldest record that the stream still has
-	Latest      = "LATEST"       // with what is written from now on
+	TrimHorizon = "TRIM_HORIZON" // with the oldest record of the stream
+	Latest      = "LATEST"       // with records written from now on
 )
 
-// Stream names one stream by its ARN, or a table, whose latest stream is looked
-// up at the start and followed when another takes its place. Exactly one of
-// the two is set.
+// Stream names one stream by its ARN, or a table. The poller looks up the table's
+// latest stream at the start, and follows its successors. Set exactly one of the
+// two.
 type Stream struct {
 	Table string
 	ARN   string
 }
 
-// String returns the name that was given.
+// String returns the given name.
 func (s Stream) String() string {
 	if s.ARN != "" {
 		return "stream " + s.ARN
@@ -35,7 +35,7 @@ func (s Stream) String() string {
 	return fmt.Sprintf("table %q", s.Table)
 }
 
-// TableName returns the table's name, or "" when ARN is not that of a stream.
+// TableName returns the table's name, or "" when ARN is not a stream's ARN.
 func (s Stream) TableName() string {
 	if s.ARN != "" {
 		return tableOf(s.ARN)
@@ -43,67 +43,67 @@ func (s Stream) TableName() string {
 	return s.Table
 }
 
-// GapPolicy says what a shard does when records were trimmed before they were
+// GapPolicy says what a shard does after records were trimmed before they were
 // read.
 type GapPolicy uint8
 
 const (
-	// GoOn reports the gap and reads on with the oldest record there is.
-	// Standing still would lose more.
+	// GoOn reports the gap and continues with the oldest available record.
+	// Stopping would lose more.
 	GoOn GapPolicy = iota
-	// Halt stops the shard where the gap begins. Its position stays.
+	// Halt stops the shard where the gap begins and keeps its position.
 	Halt
 )
 
-// Options configure a Poller. Streams and Store are required; the zero value
-// of everything else is the default.
+// Options configure a Poller. Streams and Store are required. Every other zero
+// value selects its default.
 type Options struct {
 	Application string   // separates applications that share a store (default "sluice")
 	Streams     []Stream // at least one
 	Store       state.Store
 
-	// Start is where a stream begins that has no stored position: TRIM_HORIZON
-	// or LATEST. Empty refuses to begin such a stream. A
-	// stored position always wins, and a stream that replaces one which was
-	// read is read from its beginning.
+	// Start is where a stream without a stored position begins: TRIM_HORIZON or
+	// LATEST. If it is empty, the poller refuses to begin such a stream. A
+	// stored position always wins. A stream that replaces a read stream is read
+	// from its beginning.
 	Start string
-	// StartName is how a user of the program gives Start, such as a flag; the
-	// error about a missing start says it (default "Options.Start").
+	// StartName is the name of Start for users of the program, such as a flag.
+	// The error about a missing start contains it (default "Options.Start").
 	StartName string
-	// EndpointName is what has set the configuration's endpoint, such as a
-	// variable; the *StreamError of a service that does not answer says it.
+	// EndpointName is the name of the setting that set the endpoint, such as a
+	// variable. The *StreamError of an unreachable service contains it.
 	EndpointName string
 
 	Flow  flow.Options // of every shard's flow; Policy must be flow.Park
 	Owner string       // of the leases; unique per process (default host name, process id and random digits)
 
-	// A shard is polled again at once while it has a backlog, every
-	// BusyInterval while it had a record in the last minute, and then slower
-	// and slower until every IdleInterval.
+	// The poller polls a shard at once while it has a backlog, and every
+	// BusyInterval if it had a record in the last minute. Then it slows down to
+	// every IdleInterval.
 	BusyInterval time.Duration // default 200 ms
 	IdleInterval time.Duration // default 1 s, never less than BusyInterval
 	Limit        int32         // records per GetRecords call, 1 to 1,000 (default: the service's 1,000)
 
-	// CallsPerTable is how many GetRecords calls a second the shards of one
-	// table make together at most, in turn; those with a backlog let the
-	// others go first (default 1,000).
+	// CallsPerTable limits the GetRecords calls per second for the shards of
+	// one table, in turn. Shards with a backlog let others go first (default
+	// 1,000).
 	CallsPerTable int
-	// MaxMemory is how many bytes the pages of all shards take at most, from
-	// before they are fetched until their records are settled; a shard for whose
-	// page there is no room waits for it. It is at least 16 MiB, and 8 MiB for
-	// each stream. Default: a quarter of GOMEMLIMIT if that is set, else 256 MiB.
+	// MaxMemory limits the bytes of the pages of all shards, from before the
+	// fetch until their records are settled. A shard without room for a page
+	// waits. The minimum is 16 MiB, and 8 MiB per stream. Default: a quarter of
+	// GOMEMLIMIT if that is set, else 256 MiB.
 	MaxMemory int64
 
-	DiscoverEvery   time.Duration // between listings of all shards; the end of a shard brings one forward (default 1 min)
-	CheckpointEvery time.Duration // between writes of all shards' positions (default 1 s)
-	HeartbeatEvery  time.Duration // between signs of life to the store (default 2 s)
+	DiscoverEvery   time.Duration // between full listings of shards; the end of a shard brings the next one forward (default 1 min)
+	CheckpointEvery time.Duration // between writes of the positions of all shards (default 1 s)
+	HeartbeatEvery  time.Duration // between heartbeats to the store (default 2 s)
 	CallTimeout     time.Duration // of one call to the service or the store (default 10 s)
-	StartTimeout    time.Duration // for the service to answer at the start (default 5 s)
+	StartTimeout    time.Duration // for a response of the service at the start (default 5 s)
 	Grace           time.Duration // from the cancelling of Run's context to its return (default 25 s)
 
 	Gaps       GapPolicy
 	StaleAfter time.Duration // a shard not polled for longer makes the poller unready (default 30 s)
-	StallAfter time.Duration // a watermark standing still for longer does too (default 5 min)
+	StallAfter time.Duration // so does a watermark that stands still for longer (default 5 min)
 
 	Hooks  Hooks
 	Logger *slog.Logger // default slog.Default()
@@ -141,7 +141,7 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// validate looks at options that have their defaults.
+// validate checks options after defaults were set.
 func (o Options) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("poller: "+format, args...)) }

@@ -7,31 +7,31 @@ import (
 
 const (
 	busyFor    = time.Minute      // a shard with a record this recently is busy
-	slowdown   = 1.25             // of the interval, each poll of an idle shard
+	slowdown   = 1.25             // growth of the interval at each poll of an idle shard
 	maxSpacing = time.Second      // between polls of a throttled shard with a backlog
 	minSpacing = time.Second / 20 // after the first throttled call
 	speedup    = time.Second / 100
 
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 20 * time.Second
-	slowRetry  = 30 * time.Second // where only people can help
+	slowRetry  = 30 * time.Second // when only a human can help
 )
 
-// pace decides when a shard is polled next. It is used by one goroutine.
+// pace decides when to poll a shard next. One goroutine uses it.
 type pace struct {
 	busy, idle time.Duration
 
-	interval   time.Duration // now
+	interval   time.Duration // current
 	lastRecord time.Time
-	spacing    time.Duration // between calls at least; raised by throttling
+	spacing    time.Duration // least time between calls; raised by throttling
 }
 
 func newPace(busy, idle time.Duration) *pace {
 	return &pace{busy: busy, idle: idle, interval: busy, lastRecord: time.Now()}
 }
 
-// answered notes a good answer to a call made at start and returns how long to
-// wait before the next. behind says that there is more to read at once.
+// answered notes a good response to a call made at start and returns the delay
+// before the next call. behind: more can be read at once.
 func (p *pace) answered(start time.Time, records int, behind bool) time.Duration {
 	now := time.Now()
 	p.spacing = max(0, p.spacing-speedup)
@@ -53,10 +53,10 @@ func (p *pace) answered(start time.Time, records int, behind bool) time.Duration
 	return max(0, want-now.Sub(start))
 }
 
-// throttled notes that the service asks for fewer calls.
+// throttled notes that the service wants fewer calls.
 func (p *pace) throttled() { p.spacing = min(max(2*p.spacing, minSpacing), maxSpacing) }
 
-// backoff is exponential with full jitter. Its zero value is ready.
+// backoff is exponential with full jitter. The zero value is ready.
 type backoff struct{ failures int }
 
 // next returns the delay before the next try.

@@ -15,32 +15,32 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// A parent that no listing shows was trimmed, as a rule; but listings can show
-// children long before their parents, and a child that is read first breaks
-// the order of its items. So before such a child is begun the service is asked
-// for the parent by its id.
+// An unlisted parent was usually trimmed. But listings can show children long
+// before their parents, and reading such a child first breaks the order of its
+// items. So the poller asks the service for the parent by its id before it begins
+// the child.
 
-// lateListings is how many listings in a row may leave out a shard that the
-// service knows. Until one shows it, nobody knows its own parent; after that it
-// is read all the same.
+// lateListings is the number of listings in a row that may lack a shard that the
+// service knows. A listing would show the shard's own parent; without one it is
+// read after that many listings.
 const lateListings = 5
 
-// verdict is what the service says of a parent that no listing shows.
+// verdict is the service's answer about an unlisted parent.
 type verdict uint8
 
 const (
 	unanswered verdict = iota // ask again
 	there                     // to be read before its children
-	over                      // no more, and its children's turn has come
-	lost                      // no more, and a gap at which to halt
+	over                      // gone, and its children may start
+	lost                      // gone, with a gap at which its children halt
 )
 
-// orphaned reports whether n waits for a parent of which nothing is known.
+// orphaned reports whether n waits for an unknown parent.
 func (f *forest) orphaned(n *node) bool {
 	return n.phase == waiting && n.parent != "" && f.nodes[n.parent] == nil && !n.stored && !n.parentOver
 }
 
-// doubted returns the parents that the service is to be asked for.
+// doubted returns the parents to ask the service for.
 func (f *forest) doubted() []string {
 	ids := make(map[string]bool)
 	for _, n := range f.nodes {
@@ -51,7 +51,7 @@ func (f *forest) doubted() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// answered takes what the service said of a parent, and returns its children
+// answered applies the service's verdict on a parent, and returns its children
 // that halt.
 func (f *forest) answered(id string, v verdict) (halting []*node) {
 	if v == there {
@@ -73,13 +73,13 @@ func (f *forest) answered(id string, v verdict) (halting []*node) {
 	return halting
 }
 
-// answers are what came of asking for parents.
+// answers are the verdicts on parents.
 type answers struct {
 	verdicts map[string]verdict
-	err      error // of one that was not answered
+	err      error // of an unanswered request
 }
 
-// ask asks for the parents that no listing shows, in the background.
+// ask asks for unlisted parents in the background.
 func (s *stream) ask(ctx context.Context, finds chan<- found) {
 	parents := s.forest.doubted()
 	if len(parents) == 0 {
@@ -116,8 +116,8 @@ func (s *stream) ask(ctx context.Context, finds chan<- found) {
 	})
 }
 
-// askFor asks for one shard. When it is no more and was ours to read, that is
-// a gap, and durable before it returns.
+// askFor asks for one shard. If a shard that the application must read is gone,
+// that is a gap, and durable before askFor returns.
 func (s *stream) askFor(ctx context.Context, id string) (verdict, error) {
 	var err error
 	for range 1 + confirmations {
@@ -129,7 +129,7 @@ func (s *stream) askFor(ctx context.Context, id string) (verdict, error) {
 		if err == nil {
 			return there, nil
 		}
-		if classify(err) != invalid { // else the service may not take such an id any more
+		if classify(err) != invalid { // else the service may no longer accept such an id
 			break
 		}
 	}
@@ -153,7 +153,7 @@ func (s *stream) askFor(ctx context.Context, id string) (verdict, error) {
 	return over, nil
 }
 
-// heed takes the answers into the forest.
+// heed applies the answers to the forest.
 func (s *stream) heed(a *answers) {
 	s.asking = false
 	for id, v := range a.verdicts {
@@ -169,7 +169,7 @@ func (s *stream) heed(a *answers) {
 	s.review()
 }
 
-// asked notes how asking for parents went.
+// asked notes the result of asking for parents.
 func (s *stream) asked(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

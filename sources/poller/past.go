@@ -2,17 +2,17 @@ package poller
 
 import "time"
 
-// Nothing is read of shards that were closed before a start at LATEST. The
-// start stores those that its listing shows as finished, and the parents that
-// it names. But a listing may leave out shards, and so their ancestors. If one of
-// those were taken for new, what it holds from just before the start would be
-// handled beside the later changes of its descendants.
+// A start at LATEST reads nothing of shards that were closed before. It stores the
+// shards that its listing shows as finished, and their listed parents. But a
+// listing may lack shards, and so their ancestors. If the poller took one of them
+// for new, it would handle records from just before the start beside later changes
+// in its descendants.
 
-// past is what is known of the shards that were closed before the start.
+// past is the known shards that were closed before the start.
 type past struct {
-	before  time.Time       // no shard that was created later is one of them
+	before  time.Time       // shards created later do not belong
 	shards  map[string]bool // whether their parents are known
-	partial bool            // of some they are not
+	partial bool            // some parents are unknown
 }
 
 func newPast() *past { return &past{shards: make(map[string]bool)} }
@@ -28,7 +28,7 @@ func (p *past) has(id string) bool {
 	return ok
 }
 
-// trace adds the ancestors of those that are known.
+// trace adds the ancestors of known past shards.
 func (p *past) trace(nodes map[string]*node) {
 	for more := true; more; {
 		more = false
@@ -50,8 +50,8 @@ func (p *past) trace(nodes map[string]*node) {
 	}
 }
 
-// possible reports whether n may turn out to be one of them: it waits for a
-// listing that shows how they are related, but not for ever.
+// possible reports whether n may be a past shard: it waits for a listing that
+// shows its relation, but not for ever.
 func (p *past) possible(n *node) bool {
 	return p.partial && !p.has(n.id) && !n.stored && n.latest == "" && n.shown+n.missing < lateListings &&
 		!shardCreated(n.id).After(p.before)

@@ -36,8 +36,8 @@ type Poller struct {
 	opened      chan struct{}
 }
 
-// New returns a Poller that calls the service by cfg. It makes no call; its
-// error says which option is wrong, or that there is no route.
+// New returns a Poller that calls the service with cfg. It makes no call. Its
+// error names a wrong option, or says that there is no route.
 func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -64,12 +64,12 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	return p, nil
 }
 
-// Run reads until ctx ends, and then returns within Options.Grace: readers
-// stop, the flows settle what was taken, the positions are stored and the
-// shards released. It returns nil after an orderly end, also when records were
-// left unsettled: they come again. It returns an error when a stream cannot be
-// started (a *StreamError, or a start is missing) or a last position could not be
-// stored. Nothing ends Run in between; see Health. Run must be called once.
+// Run reads until ctx ends, and then returns within Options.Grace: readers stop,
+// the flows settle their records, the positions are stored and the shards
+// released. It returns nil after an orderly end, even if records are unsettled:
+// they come again. It returns an error when a stream cannot start (a *StreamError,
+// or a missing start) or a last position could not be stored. Nothing else ends
+// Run; see Health. Call Run once.
 func (p *Poller) Run(ctx context.Context) error {
 	if p.ran.Swap(true) {
 		return errors.New("poller: Run was called before: make a new Poller")
@@ -82,7 +82,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	following, err := p.open(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // stopped before it began
+			return nil // stopped before the start
 		}
 		return err
 	}
@@ -108,18 +108,18 @@ func (p *Poller) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Opened returns a channel that is closed when Run has opened every stream: it
-// does not return one of the errors of a start any more.
+// Opened returns a channel that is closed when Run has opened every stream. After
+// that Run no longer returns an error of the start.
 func (p *Poller) Opened() <-chan struct{} { return p.opened }
 
-// terms are contexts that end at different times after another has.
+// terms are the contexts that end one after another after Run's.
 type terms struct {
-	flows    context.Context // nothing is handled any more, and handlers are cancelled
-	handlers context.Context // those that do not obey are given up
-	writes   context.Context // the store is not called any more
+	flows    context.Context // its end starts no records and cancels handlers
+	handlers context.Context // its end gives up on handlers that ignore that
+	writes   context.Context // its end stops calls to the store
 }
 
-// terms returns those of ctx, and what ends them.
+// terms returns the terms for ctx, and a function that ends them.
 func (p *Poller) terms(ctx context.Context) (t terms, end func()) {
 	var ends [3]context.CancelFunc
 	t.flows, ends[0] = latectx.After(ctx, p.o.Grace-p.reserve())
@@ -132,9 +132,8 @@ func (p *Poller) terms(ctx context.Context) (t terms, end func()) {
 	}
 }
 
-// reserve is the part of Grace that is kept for cancelled handlers to return,
-// and for the last writes. In its last tenth a write that was cancelled returns,
-// or is left behind.
+// reserve is the part of Grace for cancelled handlers to return, and for the last
+// writes. A cancelled write must return in its last tenth.
 func (p *Poller) reserve() time.Duration { return min(p.o.Grace/4, 3*time.Second) }
 
 func held(err error) bool { return errors.Is(err, state.ErrHeld) }

@@ -7,24 +7,24 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// positions maps a flow's ordinals to sequence numbers: record n of the flow
-// is at position of(n). It keeps the digits of those that are not settled, and
-// their times by the second, without a pointer per record.
+// positions maps a flow's ordinals to sequence numbers: record n of the flow is at
+// position of(n). It keeps the digits of unsettled records, and their times in
+// seconds, without a pointer per record.
 //
-// The reader adds, the checkpointer settles.
+// The reader adds; the checkpointer settles.
 type positions struct {
-	freed func(bytes int64) // told of what settling gives back; nil: nobody
+	freed func(bytes int64) // called with bytes freed by settling; may be nil
 
 	mu      sync.Mutex
-	bytes   int64 // kept
+	bytes   int64 // memory in use
 	runs    []run
-	last    uint64          // ordinal of the newest
-	settled sluice.Sequence // position of what was asked for last
+	last    uint64          // ordinal of the newest record
+	settled sluice.Sequence // last position returned
 	seenTo  time.Time       // everything written before was read
 }
 
-// run is consecutive records whose sequence numbers have the same width, as
-// many as there was room for.
+// run is consecutive records whose sequence numbers have the same width, up to its
+// capacity.
 type run struct {
 	first  uint64 // ordinal
 	width  int
@@ -34,18 +34,18 @@ type run struct {
 
 func (r *run) len() int { return len(r.times) }
 
-// startAt returns the map of a shard whose stored position is seq.
+// startAt returns the positions of a shard whose stored position is seq.
 func startAt(seq sluice.Sequence, seenTo time.Time) *positions {
 	return &positions{settled: seq, seenTo: seenTo}
 }
 
-// positionBytes is what keeping the position of rec takes.
+// positionBytes is the memory of rec's position.
 func positionBytes(rec *sluice.Record) int64 { return int64(len(position(rec)) + timeBytes) }
 
 const timeBytes = 4
 
-// position returns the digits of rec's position, or "" when it has none: what
-// was settled before it is its position then.
+// position returns the digits of rec's position, or "" when rec has none. The
+// position is then the one before it.
 func position(rec *sluice.Record) sluice.Sequence {
 	if rec.Sequence.Valid() {
 		return rec.Sequence
@@ -53,8 +53,7 @@ func position(rec *sluice.Record) sluice.Sequence {
 	return ""
 }
 
-// add notes records that will be submitted next. It returns how much memory
-// that takes.
+// add notes records that will be submitted next, and returns the memory used.
 func (p *positions) add(recs []sluice.Record) (bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +75,7 @@ func (p *positions) add(recs []sluice.Record) (bytes int64) {
 	return bytes
 }
 
-// leastRun is the room of a run for small pages.
+// leastRun is the capacity of a run for small pages.
 const leastRun = 16
 
 func (p *positions) tail() *run {
@@ -100,8 +99,8 @@ func (p *positions) saw(t time.Time) {
 	p.seenTo = t
 }
 
-// settle returns the position when the first n records are durable, and
-// forgets what is before it. n never falls.
+// settle returns the position after the first n records, and drops the entries
+// before it. n never falls.
 func (p *positions) settle(n uint64) sluice.Sequence {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +130,7 @@ func (p *positions) settle(n uint64) sluice.Sequence {
 	return p.settled
 }
 
-// free notes that n bytes are not kept any more. mu is held.
+// free counts n freed bytes. mu is held.
 func (p *positions) free(n int64) {
 	p.bytes -= n
 	if n > 0 && p.freed != nil {
@@ -139,7 +138,7 @@ func (p *positions) free(n int64) {
 	}
 }
 
-// end forgets what is not settled.
+// end drops the unsettled entries.
 func (p *positions) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,15 +146,15 @@ func (p *positions) end() {
 	p.free(p.bytes)
 }
 
-// oldest returns the creation time of the first record that is not settled
-// (as of the last settle), or else up to when everything was read.
+// oldest returns the creation time of the first unsettled record, as of the last
+// settle. Without one it returns the time up to which everything was read.
 func (p *positions) oldest() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.runs) == 0 {
 		return p.seenTo
 	}
-	if at := p.runs[0].times[0]; at > 0 && time.Unix(int64(at), 0).Before(p.seenTo) { // else its time is not known
+	if at := p.runs[0].times[0]; at > 0 && time.Unix(int64(at), 0).Before(p.seenTo) { // else its time is unknown
 		return time.Unix(int64(at), 0)
 	}
 	return p.seenTo

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// quotas bound what reading takes: memory for the whole process, calls for
-// each table.
+// quotas limit reading: memory for the whole process, calls for each table.
 type quotas struct {
 	memory *budget
 	rate   int // calls a second of one table
@@ -36,17 +35,17 @@ func (q *quotas) shard(table string) *quota {
 	return &quota{calls: t.calls, turn: newTurn(), memory: t.memory.account()}
 }
 
-// quota is what one reader asks before it calls. It is used by one goroutine,
-// but for free.
+// quota is what one reader must obtain before a call. One goroutine uses it,
+// except for free.
 type quota struct {
 	calls    *calls
 	turn     *turn
 	memory   *account
-	reserved int64 // for the page that comes next
+	reserved int64 // for the next page
 }
 
-// admit returns when the next call may be made, with room for its page, or with
-// ctx's error. waits is called when there is no room, and when there is again.
+// admit waits until the next call may start with room for its page, or returns
+// ctx's error. It calls waits when it starts and ends waiting for room.
 func (q *quota) admit(ctx context.Context, backlog bool, waits func(bool)) error {
 	if err := q.calls.wait(ctx, q.turn, backlog); err != nil {
 		return err
@@ -64,9 +63,8 @@ func (q *quota) admit(ctx context.Context, backlog bool, waits func(bool)) error
 	return q.calls.wait(ctx, q.turn, backlog) // the other turn was long ago
 }
 
-// admitAhead is admit for the call after the next, which is not waited for: ok
-// says whether it may be made now. What is reserved for its page is the
-// caller's until it is adopted or freed.
+// admitAhead is admit for a call made ahead, without waiting: ok says whether it
+// may start now. The caller must adopt or free the reservation.
 func (q *quota) admitAhead() (reserved int64, ok bool) {
 	if reserved, ok = q.memory.try(); ok && !q.calls.try() {
 		q.memory.free(reserved)
@@ -75,16 +73,16 @@ func (q *quota) admitAhead() (reserved int64, ok bool) {
 	return reserved, ok
 }
 
-// adopt takes what was reserved ahead for the page that comes next now.
+// adopt uses a reservation made ahead for the next page.
 func (q *quota) adopt(reserved int64) { q.reserved = reserved }
 
-// got notes that a page of bytes is there, in the place of what was reserved.
+// got replaces the reservation by the real size of a page.
 func (q *quota) got(bytes int64) {
 	q.memory.settle(q.reserved, bytes)
 	q.reserved = 0
 }
 
-// dismiss gives back what was reserved for a page that did not come.
+// dismiss frees the reservation of a page that did not come.
 func (q *quota) dismiss() {
 	if q.reserved > 0 {
 		q.memory.free(q.reserved)
@@ -92,5 +90,5 @@ func (q *quota) dismiss() {
 	}
 }
 
-// free gives back bytes of pages.
+// free frees bytes of pages.
 func (q *quota) free(bytes int64) { q.memory.free(bytes) }

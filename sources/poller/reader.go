@@ -20,7 +20,7 @@ const (
 	backlogAge = 5 * time.Second
 )
 
-// Actions as IAM names them.
+// Actions, by their IAM names.
 const (
 	getIterator = "dynamodb:GetShardIterator"
 	getRecords  = "dynamodb:GetRecords"
@@ -31,55 +31,55 @@ var (
 	errHalted = errors.New("halted at a gap")
 )
 
-// service is the part of the API that reading a shard needs.
+// service is the part of the API that reads a shard.
 type service interface {
 	GetShardIterator(context.Context, *dynamodbstreams.GetShardIteratorInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error)
 	GetRecords(ctx context.Context, iterator string, limit int32) ([]byte, error)
 }
 
-// page is what one GetRecords call brought.
+// page is the result of one GetRecords call.
 type page struct {
 	records []sluice.Record
 	seenTo  time.Time   // everything written before is in this page or an earlier one
-	last    bool        // the shard is closed and this is its end
-	behind  *sluice.Gap // nothing between it and this page was read
-	bytes   int64       // that it takes of the quota
+	last    bool        // the shard is closed, and the page is its end
+	behind  *sluice.Gap // gap directly before this page
+	bytes   int64       // counted in the quota
 }
 
-// reader reads the pages of one shard, whatever happens to its iterator. It is
-// used by one goroutine.
+// reader reads the pages of one shard and recovers lost iterators. One goroutine
+// uses it.
 type reader struct {
 	api     service
 	shard   Shard
 	limit   int32
 	timeout time.Duration
 	halt    bool // at a gap
-	closed  bool // when it was listed: until its end there is always more to read
+	closed  bool // when it was listed: more can be read until its end
 
-	after    sluice.Sequence // the last record read; else the checkpoint; else empty
+	after    sluice.Sequence // last record read; else the checkpoint; else empty
 	origin   beginning
 	clock    *clock
-	latest   bool        // iterator, or those before it, was taken at a start at LATEST
-	invalid  int         // answers in a row
-	iterator string      // of the next page; empty: to be asked for
-	behind   *sluice.Gap // of which nothing behind was read yet
+	latest   bool        // the iterator, or an earlier one, was taken at a start at LATEST
+	invalid  int         // consecutive invalid responses
+	iterator string      // of the next page; empty: to be requested
+	behind   *sluice.Gap // gap behind which nothing was read yet
 
 	pace     *pace
 	backoff  backoff
-	notYet   time.Time // of the next call
-	backlog  bool      // there is more to read at once
+	notYet   time.Time // earliest next call
+	backlog  bool      // more can be read at once
 	narrowed narrowed
-	ahead    *call // made for the page behind a full one
+	ahead    *call // for the page behind a full one
 	quota    *quota
-	waits    func(bool) // called when the quota has no room for a page, and when it has
+	waits    func(bool) // called when waiting for room for a page begins and ends
 
 	polled func(Poll, kind)
-	gap    func(ctx context.Context, after sluice.Sequence) (*sluice.Gap, error) // returns once it is durable, or with ctx's error
+	gap    func(ctx context.Context, after sluice.Sequence) (*sluice.Gap, error) // returns once the gap is durable, or with ctx's error
 	failed func(action string, err error, k kind, retryIn time.Duration)
 }
 
-// next returns the next page. Errors are errGone, errHalted and ctx's own;
-// everything else is tried again.
+// next returns the next page. Its errors are errGone, errHalted and ctx's own; it
+// retries all others.
 func (r *reader) next(ctx context.Context) (page, error) {
 	for {
 		if err := sleep(ctx, time.Until(r.notYet)); err != nil {
@@ -98,8 +98,8 @@ func (r *reader) next(ctx context.Context) (page, error) {
 				}
 				continue
 			}
-			if !told { // the worst is assumed
-				r.quota.dismiss() // it may take long
+			if !told { // assume the worst
+				r.quota.dismiss() // the recovery may take long
 				if err := r.pass(ctx, errUntold); err != nil {
 					return page{}, err
 				}
@@ -119,11 +119,11 @@ func (r *reader) next(ctx context.Context) (page, error) {
 	}
 }
 
-// locate asks for an iterator behind the last record read, or at the oldest
-// record. Where the first record is to be read and may be trimmed, it asks for
-// that one: TRIM_HORIZON would not say that it is gone. Where nobody knows
-// which that is, or the service does not answer for it, told is false. A
-// sequence number is never sent empty.
+// locate requests an iterator behind the last record read, or at the oldest
+// record. If the first record must be read and may be trimmed, locate requests
+// that record, because TRIM_HORIZON does not report a loss. told is false if that
+// record is unknown, or the service does not answer for it. A sequence number is
+// never sent empty.
 func (r *reader) locate(ctx context.Context) (iterator string, told bool, err error) {
 	told = true
 	r.latest = false
@@ -154,7 +154,7 @@ func (r *reader) locate(ctx context.Context) (iterator string, told bool, err er
 	return *out.ShardIterator, told, nil
 }
 
-// poll makes one GetRecords call and, when it is good, moves on by it.
+// poll makes one GetRecords call and advances the reader if it succeeds.
 func (r *reader) poll(ctx context.Context) (page, error) {
 	c := r.get(ctx)
 	start, body, err := c.start, c.body, c.err
@@ -200,8 +200,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	return res, nil
 }
 
-// kept returns a copy of a record's sequence number: a page's strings share
-// memory.
+// kept copies a record's sequence number, because a page's strings share memory.
 func kept(s sluice.Sequence) sluice.Sequence { return sluice.Sequence(strings.Clone(string(s))) }
 
 func (r *reader) most() int {
@@ -211,7 +210,7 @@ func (r *reader) most() int {
 	return maxRecords
 }
 
-// recover decides what follows an error: nil to go on, having waited.
+// recover reacts to an error. It returns nil to continue, after waiting.
 func (r *reader) recover(ctx context.Context, action string, err error) error {
 	r.drop()
 	r.quota.dismiss()
@@ -247,8 +246,7 @@ func (r *reader) recover(ctx context.Context, action string, err error) error {
 	return sleep(ctx, wait)
 }
 
-// pass reports that records are lost and has the reader go on with the oldest
-// ones that there are.
+// pass reports lost records and moves the reader to the oldest available record.
 func (r *reader) pass(ctx context.Context, cause error) error {
 	g, err := r.gap(ctx, r.after)
 	if err != nil {
@@ -261,25 +259,24 @@ func (r *reader) pass(ctx context.Context, cause error) error {
 	return nil
 }
 
-// lost reports whether records that were to be read are lost, as the service
-// says that what the iterator or position points to is trimmed.
+// lost reports whether records of the application are lost, when the service says
+// that the iterator or position is trimmed.
 func (r *reader) lost() bool {
 	switch {
-	case r.behind != nil: // that is known
+	case r.behind != nil: // already known
 		return false
 	case r.origin.whole(r.clock.now()): // DynamoDB Local says so of an iterator whose shard was empty
 		return false
 	case r.after != "":
 		return true
-	case r.latest: // the long way will tell
+	case r.latest: // locate decides
 		return false
 	}
 	return r.origin.ours(r.clock.now())
 }
 
-// createdBefore is a time before which rec was certainly created. Creation
-// times are rounded down: by AWS to the second, by DynamoDB Local to the
-// minute.
+// createdBefore is a time before which rec was certainly created. Creation times
+// are rounded down: by AWS to the second, by DynamoDB Local to the minute.
 func createdBefore(rec *sluice.Record) time.Time {
 	if rec.Created.Unix()%60 == 0 {
 		return rec.Created.Add(time.Minute)

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// What happens goes to the hooks, the log and the health from here.
+// This file reports events to the hooks, the log and Health.
 
 func (p *Poller) started(s Shard, after sluice.Sequence) {
 	p.o.Logger.Info("shard started", "table", s.Table, "shard", s.ID, "after", string(after))
@@ -32,8 +32,8 @@ func (p *Poller) ended(s Shard, end End, err error) {
 	}
 }
 
-// notClaimed reports a shard that could not be begun: because another has it,
-// or because the store failed.
+// notClaimed reports a shard that could not be begun: another owner has it, or the
+// store failed.
 func (p *Poller) notClaimed(s Shard, err error, retryIn time.Duration) {
 	if held(err) {
 		p.health.store(claimShard, nil)
@@ -106,7 +106,7 @@ func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.
 	}
 }
 
-// beat tells the store that this owner lives, whatever its handlers do.
+// beat sends heartbeats to the store, whatever the handlers do.
 func (p *Poller) beat(ctx context.Context) {
 	for {
 		err := p.store.heartbeat(ctx, p.o.Owner)
@@ -123,9 +123,9 @@ func (p *Poller) beat(ctx context.Context) {
 	}
 }
 
-// survive runs work until it returns, and again when it has panicked: a hook
-// that does so must not end the process. Health has it under the name of the
-// call that work makes, until one succeeds.
+// survive runs work until it returns, and again after a panic: a hook that panics
+// must not end the process. Health reports the panic under the name call, until a
+// call succeeds.
 func (p *Poller) survive(ctx context.Context, call string, work func()) {
 	var b backoff
 	for {
@@ -141,7 +141,7 @@ func (p *Poller) survive(ctx context.Context, call string, work func()) {
 	}
 }
 
-// recovered returns what work does, or the panic that ended it.
+// recovered runs work and returns its error, or its panic as an error.
 func recovered(work func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -151,7 +151,7 @@ func recovered(work func() error) (err error) {
 	return work()
 }
 
-// panicked logs a panic. That of a log is let be.
+// panicked logs a panic. It ignores a panic of the logger.
 func (p *Poller) panicked(what string, err error, args ...any) {
 	_ = recovered(func() error {
 		p.o.Logger.Error("panic: it is begun again", append([]any{"what", what, "error", err}, args...)...)

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// find finds what name names: a table's stream, behind what is stored of
-// earlier ones. known are the streams of the application.
+// find finds the streams of name: a table's stream, after its stored earlier ones.
+// known are the streams of the application.
 func (p *Poller) find(ctx context.Context, name Stream, known []string) (*follower, error) {
 	f := newFollower(p, name)
 	if name.ARN != "" {
@@ -28,7 +28,7 @@ func (p *Poller) find(ctx context.Context, name Stream, known []string) (*follow
 	case busy(err):
 		arn = last
 		p.o.Logger.Warn("the table was read before and is read on: its stream cannot be asked for now", "table", name.Table, "error", err)
-	case streamless(err): // one that was read before may come back
+	case streamless(err): // a stream that was read before may return
 		arn = last
 		p.o.Logger.Error("the table was read before and has no stream now", "table", name.Table, "error", err)
 	default:
@@ -39,7 +39,7 @@ func (p *Poller) find(ctx context.Context, name Stream, known []string) (*follow
 	if n := len(known); n == 0 {
 		f.add(arn)
 	} else if slices.Contains(known, arn) || older(arn, known[n-1]) {
-		f.latest = known[n-1] // the answer is old
+		f.latest = known[n-1] // the response is old
 	}
 	first, restoreErr := f.restore(ctx, known)
 	if restoreErr != nil {
@@ -51,7 +51,7 @@ func (p *Poller) find(ctx context.Context, name Stream, known []string) (*follow
 	return f, nil
 }
 
-// lastOf returns the last stream known of a table in this Region, or "".
+// lastOf returns the last known stream of a table in this Region, or "".
 func (p *Poller) lastOf(table string, known []string) string {
 	for _, arn := range slices.Backward(known) {
 		if tableOf(arn) == table && regionOf(arn) == p.cfg.Region {
@@ -61,10 +61,10 @@ func (p *Poller) lastOf(table string, known []string) string {
 	return ""
 }
 
-// restore adds the streams of one table that are stored, the oldest first. Of
-// those before the last, the ones with unfinished shards come first; the rest
-// are over, or were left behind because the next one could not wait, so that
-// nobody waits for them. It reports whether nobody waits.
+// restore adds the stored streams of one table, oldest first. Among the streams
+// before the last, those with unfinished shards come first. The others are over,
+// or were left behind because the next could not wait, so no stream waits for
+// them. first: no stream waits.
 func (f *follower) restore(ctx context.Context, known []string) (first bool, err error) {
 	first = true
 	for i, arn := range known {
@@ -79,7 +79,7 @@ func (f *follower) restore(ctx context.Context, known []string) (first bool, err
 		}
 		over := !slices.ContainsFunc(shards, func(sh state.Shard) bool { return !sh.Position.Finished })
 		if over && f.p.clock.now().Sub(createdAt(known[i+1])) > retention+time.Hour {
-			continue // nothing of it is left
+			continue // nothing of it remains
 		}
 		f.add(arn).waived = over
 		first = first && over
@@ -87,7 +87,7 @@ func (f *follower) restore(ctx context.Context, known []string) (first bool, err
 	return first, nil
 }
 
-// arns are the streams that f reads or is about to.
+// arns are the streams that f reads or will read.
 func (f *follower) arns() []string {
 	arns := []string{f.latest}
 	for _, g := range f.gens {

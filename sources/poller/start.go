@@ -23,15 +23,15 @@ const (
 	describeStream = "dynamodb:DescribeStream"
 
 	startRetry    = 500 * time.Millisecond
-	startCalls    = 16              // made at a time for LATEST iterators
-	clockMargin   = 2 * time.Second // of the service's clocks among each other, and of a Date header's rounding
+	startCalls    = 16              // calls at a time for LATEST iterators
+	clockMargin   = 2 * time.Second // difference between the service's clocks, and rounding of a Date header
 	disableStream = "Disable the stream: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=false. "
 	enableStream  = "Enable one: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
 )
 
-// open finds the streams and prepares all that are to be read at once, so that
-// every mistake in a list of tables is told at once. Nothing is stored before
-// all is well.
+// open finds the streams and prepares those that are read at once. It reports
+// every mistake in a list of tables together, and stores nothing unless all
+// succeed.
 func (p *Poller) open(ctx context.Context) ([]*follower, error) {
 	if err := p.credentials(ctx); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (p *Poller) open(ctx context.Context) ([]*follower, error) {
 	return following, nil
 }
 
-// credentials fails when there are none, rather than with the first call.
+// credentials fails early if there are no credentials.
 func (p *Poller) credentials(ctx context.Context) error {
 	const do = "give them by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of the machine; DynamoDB Local takes any"
 	if p.cfg.Region == "" {
@@ -106,7 +106,7 @@ func (p *Poller) storedStreams(ctx context.Context) ([]string, error) {
 	return arns, nil
 }
 
-// newStream returns a stream that was not asked for yet.
+// newStream returns a stream without any call.
 func (p *Poller) newStream(name Stream, arn string) *stream {
 	s := &stream{
 		p: p, name: name, table: tableOf(arn), id: state.Stream{Application: p.o.Application, ARN: arn},
@@ -122,8 +122,8 @@ func (p *Poller) newStream(name Stream, arn string) *stream {
 	return s
 }
 
-// try makes every call that reading a stream takes. Of one that was read before
-// it does not insist on an answer when the service is busy.
+// try makes every call that reading a stream needs. A stream that was read before
+// may start without a response of a busy service.
 func (p *Poller) try(ctx context.Context, g *generation, known []string) error {
 	err := p.tryAll(ctx, g.stream, slices.Contains(known, g.id.ARN))
 	g.first = err == nil
@@ -168,7 +168,8 @@ func (p *Poller) streamOf(ctx context.Context, name Stream, known bool) (arn str
 	return arn, err
 }
 
-// latestStream makes one call for it; arn is empty when the table has none.
+// latestStream makes one call for the latest stream; arn is empty when the table
+// has none.
 func (p *Poller) latestStream(ctx context.Context, table string) (arn string, err error) {
 	out, err := p.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	switch {
@@ -181,12 +182,12 @@ func (p *Poller) latestStream(ctx context.Context, table string) (arn string, er
 	return aws.ToString(out.Table.LatestStreamArn), nil
 }
 
-// checkView refuses a stream whose records lack the images that a route reads:
-// the route would decide on what it does not see.
+// checkView refuses a stream whose records lack images that a route reads. The
+// route would decide without seeing them.
 func (p *Poller) checkView(name Stream, table, view string) error {
 	have, err := sluice.ParseView(view)
 	if err != nil {
-		return nil // a view type of the future; the records themselves tell
+		return nil // an unknown view type; the records show what they hold
 	}
 	for _, r := range p.matcher.Routes() {
 		if !have.Has(r.Needs) {
@@ -198,8 +199,8 @@ func (p *Poller) checkView(name Stream, table, view string) error {
 	return nil
 }
 
-// tryShard makes the two calls that reading takes, so that a missing
-// permission is known at the start. Any other failure is the reader's affair.
+// tryShard makes the two calls that reading needs, to find a missing permission at
+// the start. The reader handles every other failure.
 func (p *Poller) tryShard(ctx context.Context, name Stream, arn, shard string) error {
 	var iterator string
 	for _, try := range []struct {
@@ -234,14 +235,14 @@ func (p *Poller) tryShard(ctx context.Context, name Stream, arn, shard string) e
 	return nil
 }
 
-// first makes a call of the start: again and again until StartTimeout when
-// that may help. What is known can do without a service that is busy: many
-// tables would add up to many minutes.
+// first makes a call of the start, and retries until StartTimeout if that may
+// help. A known stream can start without a busy service: with many tables, retries
+// would add up to many minutes.
 func (p *Poller) first(ctx context.Context, name Stream, action, resource string, known bool, call func(context.Context) error) error {
 	limit, cancel := context.WithTimeout(ctx, p.o.StartTimeout)
 	defer cancel()
 	var b backoff
-	var last error // that says what is wrong: not that our time was up
+	var last error // last error that names the cause, not the timeout
 	for {
 		one, cancel := context.WithTimeout(limit, p.o.CallTimeout)
 		err := call(one)
@@ -294,7 +295,7 @@ func refusal(name Stream, action, resource string, err error) error {
 		Do: "Allow the action on that resource, or use other credentials"}
 }
 
-// storedStarts refuses streams that have neither a stored start nor one given.
+// storedStarts refuses streams without a stored or given start.
 func (p *Poller) storedStarts(ctx context.Context, streams []*stream) error {
 	var missing []string
 	for _, s := range streams {
@@ -314,8 +315,8 @@ func (p *Poller) storedStarts(ctx context.Context, streams []*stream) error {
 	return nil
 }
 
-// insist is how often each page of a first listing is asked for: a stream that
-// was begun before can do without.
+// insist is the number of tries for each page of a first listing. A stream that
+// was begun before can start without a listing.
 func insist(begun bool) (tries int) {
 	if begun {
 		return childrenTries
@@ -323,7 +324,7 @@ func insist(begun bool) (tries int) {
 	return 0
 }
 
-// prepare stores the start when it is the first and fills the forest.
+// prepare stores a first start and fills the forest.
 func (s *stream) prepare(ctx context.Context) error {
 	began := time.Now()
 	l, err := s.discovery.pages(ctx, nil, insist(s.start != (state.Start{})))
@@ -344,11 +345,11 @@ func (s *stream) prepare(ctx context.Context) error {
 	return nil
 }
 
-// fill fills the forest with what is listed and stored.
+// fill fills the forest with listed and stored shards.
 func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string, began time.Time) {
 	s.forest.past.before = s.start.At.Add(2 * clockMargin)
 	if s.unlisted {
-		l.began = time.Time{} // a listing that failed is not whole
+		l.began = time.Time{} // a failed listing is not complete
 	}
 	fresh := s.forest.merge(l.shards, l.began)
 	s.forest.remember(stored)
@@ -370,11 +371,10 @@ func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string,
 	s.p.o.Logger.Info("stream found", attrs...)
 }
 
-// firstStart stores where the stream's reading begins. At LATEST it first
-// takes an iterator for every open shard; the start is the moment after that:
-// whatever is written later is behind those iterators, and in no shard that
-// was closed already. The stored time lets a restart find the same records
-// from the horizon.
+// firstStart stores where the stream's reading begins. At LATEST it first takes an
+// iterator for every open shard. The start is the moment after: later records are
+// behind those iterators, and not in closed shards. The stored time lets a restart
+// find the same records from the horizon.
 func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[string]string, error) {
 	var latest map[string]string
 	date := l.date
@@ -395,7 +395,7 @@ func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[st
 			if sh.closed {
 				closed = append(closed, sh.id)
 			}
-			if sh.parent != "" { // closed, also when this listing leaves it out
+			if sh.parent != "" { // closed, even if this listing lacks it
 				closed = append(closed, sh.parent)
 			}
 		}
@@ -406,9 +406,8 @@ func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[st
 	return got, latest, err
 }
 
-// latest returns LATEST iterators of the open shards, and the time by the
-// service's clock when it had them. A shard without one is read from the
-// horizon.
+// latest returns LATEST iterators of the open shards, and the service's time when
+// they were complete. A shard without an iterator is read from the horizon.
 func (s *stream) latest(ctx context.Context, l listing) (map[string]string, time.Time) {
 	var mu sync.Mutex
 	iterators, date := make(map[string]string), l.date

@@ -11,18 +11,17 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// store makes the calls to Options.Store. Each has CallTimeout, which a state
-// file does not heed: bbolt ignores contexts. So a call has a goroutine of its
-// own, and who makes it waits for it until the end of Run's Grace, and no longer.
+// store makes the calls to Options.Store. Each call has CallTimeout, but a state
+// file ignores it: bbolt ignores contexts. So each call has its own goroutine, and
+// the caller waits for it until the end of Run's Grace, and no longer.
 //
-// It waits so long, and not only for CallTimeout, because a call that was left
-// behind may still be carried out: after it another could overtake it. So calls
-// stay in the order in which their callers make them, and what a slow store
-// answers late counts. Health names a call that has not returned in its time.
+// The caller does not stop waiting after CallTimeout, because an abandoned call
+// may still take effect, and a later call could overtake it. So calls keep the
+// order of their callers, and late results of a slow store count. Health names a
+// call that is overdue.
 //
-// A call that is left behind at the end counts as failed. What the store makes
-// of it later does no harm: it is a position that was settled, under a lease
-// that the next claim ends.
+// A call abandoned at the end counts as failed. If the store completes it later,
+// that does no harm: the position was settled, and the next claim ends its lease.
 type store struct {
 	of      state.Store
 	timeout time.Duration
@@ -35,10 +34,10 @@ func newStore(o Options, h *health) *store {
 	return &store{of: o.Store, timeout: o.CallTimeout, health: h, log: o.Logger, over: make(chan struct{})}
 }
 
-// leave gives up the calls under way, and all that come.
+// leave abandons running and later calls.
 func (s *store) leave() { close(s.over) }
 
-// Names of calls, as Health and the log have them.
+// Names of calls, for Health and the log.
 const (
 	claimShard     = "claim"
 	storePositions = "checkpoint"
@@ -51,11 +50,11 @@ type answer[T any] struct {
 	err   error
 }
 
-// ask makes one call. Health knows it by its name.
+// ask makes one call. Health reports it under its name.
 func ask[T any](ctx context.Context, s *store, name string, call func(context.Context) (T, error)) (T, error) {
 	var none T
 	select {
-	case <-s.over: // lest it overtakes one that was left behind
+	case <-s.over: // so that it cannot overtake an abandoned call
 		return none, fmt.Errorf("%s: the time to stop is over", name)
 	default:
 	}
@@ -90,7 +89,7 @@ func ask[T any](ctx context.Context, s *store, name string, call func(context.Co
 		name, began.since.Format(time.RFC3339))
 }
 
-// tell is ask for a call that returns no more than an error.
+// tell is ask for a call that returns only an error.
 func tell(ctx context.Context, s *store, name string, call func(context.Context) error) error {
 	_, err := ask(ctx, s, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
 	return err
@@ -149,7 +148,7 @@ func panicked(v any) error { return &panicError{v, debug.Stack()} }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
 
-// brief is err for Health: where a panic was is in the log.
+// brief is err for Health without a stack; the log has the stack.
 func brief(err error) error {
 	if p := (*panicError)(nil); errors.As(err, &p) {
 		return fmt.Errorf("panic: %v; the log has its goroutine", p.value)

@@ -12,74 +12,74 @@ import (
 )
 
 const (
-	soon      = 200 * time.Millisecond // to the next listing when something is unsure; doubled each time
+	soon      = 200 * time.Millisecond // before the next listing when the forest is unsure; doubled each time
 	heldRetry = time.Second            // for a shard that another owner has
-	fewLooks  = 3                      // for the children of one shard at a time; for more a listing is cheaper
+	fewLooks  = 3                      // child listings at a time; for more, a full listing is cheaper
 	goneRetry = 5 * time.Second        // for a shard that is listed but was denied, or failed
 )
 
-// stream reads all shards of one stream, each when its turn has come.
+// stream reads all shards of one stream, each in its turn.
 type stream struct {
 	p         *Poller
-	name      Stream // as it was given
+	name      Stream // as given
 	table     string
 	id        state.Stream
 	start     state.Start
 	api       *ownAPI
 	discovery *discovery
 	forest    *forest
-	wake      chan struct{}   // replaced was set; has room for one
-	bell      chan<- struct{} // rung when the stream seems to have come to its end; nil: nobody listens
+	wake      chan struct{}   // signals replaced; has room for one
+	bell      chan<- struct{} // rung when the stream seems to have ended; nil: no follower
 
 	ready   bool // its start is stored and the forest filled
 	running int
-	looking int                // listings under way
-	asking  bool               // for parents that no listing shows
+	looking int                // running listings
+	asking  bool               // for unlisted parents
 	stop    context.CancelFunc // of run
 	listAt  time.Time
 	soon    time.Duration
-	failing bool    // the last listing did
-	errs    []error // of the end
+	failing bool    // the last listing failed
+	errs    []error // of the end of run
 	ending          // see generation.go
 	aged            // see forget.go
 
 	due      map[string]*gauge // by shard; see due.go
 	children sync.WaitGroup    // goroutines that report to run
-	unlisted bool              // begun from what is stored: the first listing is still to come
+	unlisted bool              // begun from stored shards: the first listing is still to come
 
-	mu       sync.Mutex // guards what others ask for
-	heardAt  time.Time  // last good answer of a listing; at first, when the stream was begun
-	broke    trouble    // a panic, until a listing was merged after it
-	err      error      // of discovery, while it lasts
+	mu       sync.Mutex // guards the fields below
+	heardAt  time.Time  // last good listing; at first, the start of the stream
+	broke    trouble    // a panic, until a later listing is merged
+	err      error      // of discovery; nil when it succeeded
 	errSince time.Time
 	status   types.StreamStatus
 	replaced bool  // by a later stream of its table
-	halted   bool  // a shard is, at a gap
-	askErr   error // of asking for a parent, while it lasts
+	halted   bool  // a shard halted at a gap
+	askErr   error // of asking for a parent; nil when it succeeded
 	askSince time.Time
 }
 
-// outcome is how a worker ended.
+// outcome is the result of a worker.
 type outcome struct {
 	id  string
 	end End
 	err error
 }
 
-// found is the answer to a listing of all shards, or of one shard's children.
+// found is the result of a full listing, or of a listing of one shard's children.
 type found struct {
 	listing
-	parent string // whose children; empty: all
-	round  int    // of the stream when it was asked for
+	parent string // whose children; empty: full listing
+	round  int    // stream.round at the request
 	stored []state.Shard
 	took   time.Duration
 	err    error
-	asked  *answers // to another question; all else is empty
+	asked  *answers // verdicts on parents; then all other fields are empty
 }
 
 // run starts shards as they become ready until ctx ends, and returns when all
-// their workers have; or when the stream was replaced by another and nothing
-// is left to read. Its error is errNeverRead when nothing was.
+// their workers have. It also returns when the stream was replaced and nothing is
+// left to read. It returns errNeverRead if no record was read.
 func (s *stream) run(ctx context.Context) error {
 	ctx, s.stop = context.WithCancel(ctx)
 	t, endTerms := s.p.terms(ctx)
@@ -101,7 +101,7 @@ func (s *stream) run(ctx context.Context) error {
 			return errors.Join(s.errs...)
 		}
 		if s.drained() {
-			if s.unlisted && len(s.forest.nodes) == 0 { // it was begun, and no shard of it
+			if s.unlisted && len(s.forest.nodes) == 0 { // it was begun, but no shard of it
 				return errNeverRead
 			}
 			return nil
@@ -146,8 +146,8 @@ func (s *stream) run(ctx context.Context) error {
 	}
 }
 
-// clear ends what run has begun and waits for it: also when run has panicked,
-// so that it can be begun again.
+// clear ends the goroutines of run and waits for them, also after a panic, so that
+// run can start again.
 func (s *stream) clear(ends <-chan outcome, finds <-chan found) {
 	s.stop()
 	over := make(chan struct{})
@@ -166,14 +166,13 @@ func (s *stream) clear(ends <-chan outcome, finds <-chan found) {
 	}
 }
 
-// renew forgets all that run and its like have found: the store has what
-// matters.
+// renew resets the stream. The store has everything that matters.
 func (s *stream) renew() {
 	s.ready, s.running, s.looking, s.asking, s.errs = false, 0, 0, false, nil
 	s.forest, s.aged, s.ending = newForest(), aged{}, ending{}
 }
 
-// begin starts every shard whose turn it is and returns when to look again.
+// begin starts every shard whose turn it is, and returns when to look again.
 func (s *stream) begin(ctx context.Context, t terms, ends chan<- outcome) (next time.Time) {
 	ready, next := s.forest.ready(time.Now())
 	for _, n := range ready {
@@ -199,7 +198,7 @@ func (s *stream) begin(ctx context.Context, t terms, ends chan<- outcome) (next 
 	return next
 }
 
-// ended notes how a shard's worker came back.
+// ended handles the end of a shard's worker.
 func (s *stream) ended(ctx context.Context, o outcome) {
 	shard := Shard{Table: s.table, StreamARN: s.id.ARN, ID: o.id}
 	n := s.forest.node(o.id)
@@ -236,7 +235,7 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 	s.p.ended(shard, o.end, o.err)
 }
 
-// halt leaves a shard where a gap begins.
+// halt stops a shard at a gap.
 func (s *stream) halt(n *node) {
 	n.phase = halted
 	s.p.health.halt(Shard{Table: s.table, StreamARN: s.id.ARN, ID: n.id})
@@ -268,11 +267,11 @@ func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 	})
 }
 
-// merge takes what was found into the forest and plans the next listing.
+// merge merges a listing into the forest and plans the next one.
 func (s *stream) merge(f found) {
 	d := Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: f.pages, Shards: len(f.shards), Took: f.took, Err: f.err}
 	if f.err == nil {
-		if s.failing { // what failures have put off comes soon again
+		if s.failing { // listings that failures have delayed come soon
 			s.failing, s.soon = false, soon
 		}
 		d.New = s.forest.merge(f.shards, f.began)
@@ -297,8 +296,8 @@ func (s *stream) merge(f found) {
 	s.review()
 }
 
-// confirmed notes that all is well again, and makes up for what a begin from
-// what is stored could not check.
+// confirmed notes a good listing, and makes the checks that a start from stored
+// shards had to skip.
 func (s *stream) confirmed(f found) {
 	s.mu.Lock()
 	s.broke = trouble{}
@@ -313,7 +312,7 @@ func (s *stream) confirmed(f found) {
 	}
 }
 
-// review brings the next listing forward while something is unsure.
+// review brings the next listing forward while the forest is unsure.
 func (s *stream) review() {
 	if !s.forest.unsure() && !s.confirming() {
 		s.soon = soon

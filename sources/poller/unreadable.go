@@ -8,25 +8,23 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// A page that cannot be split into records stays so, and the records in it
-// expire. So the reader asks for fewer records until the one at fault is alone.
-// That one it hands over as it came, with its position: the flow parks what
-// cannot be decoded.
+// A page that cannot be split into records stays so, while its records expire. So
+// the reader asks for fewer records until the faulty one is alone. It passes this
+// record on unparsed with its position. The flow parks it as undecodable.
 
 const (
-	wholeTries = 3 // of a page before fewer records are asked for
-	loneTries  = 8 // of a record that is alone before it is handed over as it came
+	wholeTries = 3 // of a page before asking for fewer records
+	loneTries  = 8 // of a single record before passing it on unparsed
 )
 
-// narrowed is how a reader looks for the record at fault. The zero value looks
-// for none.
+// narrowed is the search for the faulty record. The zero value is no search.
 type narrowed struct {
-	limit   int32 // of records in a page; 0: the reader's own
-	suspect int   // records, from the next one on, among which is the one at fault
-	tries   int   // in a row of pages that could not be split
+	limit   int32 // records in a page; 0: the reader's own
+	suspect int   // number of next records that include the faulty one
+	tries   int   // pages in a row that could not be split
 }
 
-// split notes a page that could be split into n records.
+// split notes a page that was split into n records.
 func (w *narrowed) split(n int) {
 	w.tries = 0
 	if w.suspect -= n; w.suspect <= 0 || n == 0 {
@@ -34,8 +32,8 @@ func (w *narrowed) split(n int) {
 	}
 }
 
-// unsplit notes a page of at most that many records that could not be split.
-// It reports whether its record is to be handed over as it came.
+// unsplit notes a page of at most that many records that could not be split. It
+// reports whether to pass its record on unparsed.
 func (w *narrowed) unsplit(most int) (handOver bool) {
 	w.tries++
 	switch {
@@ -48,8 +46,8 @@ func (w *narrowed) unsplit(most int) (handOver bool) {
 	return false
 }
 
-// decode splits a page into records. raw says that its one record is there as it
-// came, and nothing else of the page is known.
+// decode splits a page into records. raw: the page has one unparsed record, and
+// nothing else of it is known.
 func (r *reader) decode(body []byte) (pg sluice.Page, raw bool, err error) {
 	pg, err = sluice.DecodeGetRecords(body, sluice.Source{StreamARN: r.shard.StreamARN, ShardID: r.shard.ID})
 	if err == nil {
@@ -60,7 +58,7 @@ func (r *reader) decode(body []byte) (pg sluice.Page, raw bool, err error) {
 		return pg, false, err
 	}
 	rec, ok := r.loneRecord(body)
-	if !ok { // such as a proxy's page in place of an answer
+	if !ok { // such as a proxy's page instead of a response
 		return pg, false, err
 	}
 	r.narrowed = narrowed{}
@@ -72,10 +70,9 @@ var (
 	sequenceMember = regexp.MustCompile(`"SequenceNumber"\s*:\s*"([0-9]+)"`)
 )
 
-// loneRecord finds the one record of a body that cannot be split. Quotes in an
-// item's text are escaped and attributes are objects: neither member is found
-// in an item. It reports false unless one position is there, behind all that
-// was read.
+// loneRecord finds the single record of a body that cannot be split. Quotes in an
+// item's text are escaped, and attributes are objects, so neither member occurs in
+// an item. It reports false unless the body has one position past the last read.
 func (r *reader) loneRecord(body []byte) (rec sluice.Record, ok bool) {
 	begin, end := recordsMember.FindIndex(body), bytes.LastIndexByte(body, ']')
 	if begin == nil || end < begin[1] {
@@ -94,7 +91,7 @@ func (r *reader) loneRecord(body []byte) (rec sluice.Record, ok bool) {
 	return rec, true
 }
 
-// pageLimit is how many records to ask for; 0 is the service's own limit.
+// pageLimit is the number of records to ask for; 0 is the service's limit.
 func (r *reader) pageLimit() int32 {
 	if r.narrowed.limit > 0 {
 		return r.narrowed.limit

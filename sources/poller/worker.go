@@ -12,16 +12,16 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// worker owns one shard: it claims it, reads it into a flow, and gives it up.
+// worker owns one shard: it claims it, reads it into a flow, and releases it.
 type worker struct {
 	p      *Poller
 	stream *stream
 	shard  Shard
 	parent string
 	closed bool
-	gone   bool   // listings agree that it is no more: only its end is to be stored
-	past   bool   // it was closed before the start at LATEST: only its end is to be stored
-	latest string // iterator taken at a start at LATEST; empty when there is none
+	gone   bool   // listings agree that it no longer exists: only its end is to be stored
+	past   bool   // closed before the start at LATEST: only its end is to be stored
+	latest string // iterator taken at a start at LATEST; may be empty
 	origin beginning
 
 	lease    state.Lease
@@ -30,15 +30,15 @@ type worker struct {
 	gauge    *gauge
 	quota    *quota
 	holding  *holding
-	finished atomic.Bool // all is settled and the shard is at its end
+	finished atomic.Bool // all records are settled and the shard is at its end
 
-	skipTo     sluice.Sequence // records up to here were read before
+	skipTo     sluice.Sequence // records up to here were already read
 	dropBefore time.Time       // records created before are dropped; zero: none
-	behind     *sluice.Gap     // whose end is not known yet
+	behind     *sluice.Gap     // gap whose end is unknown
 }
 
-// run owns the shard until it ends, ctx ends, or the lease is lost. Once ctx
-// ends nothing more is read; what was taken is settled and stored as t says.
+// run owns the shard until it ends, ctx ends, or the lease is lost. After the end
+// of ctx it reads no more, and settles and stores what it took within t.
 func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -66,7 +66,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	o := w.p.o.Flow
 	o.Clock = w.p.clock.now
 	w.flow = flow.Open(owned, w.p.matcher, o)
-	defer func() { // of a panic: else Close has returned before
+	defer func() { // after a panic; else Close has returned before
 		lose(nil)
 		_, _ = w.flow.Close(t.handlers)
 	}()
@@ -86,8 +86,8 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	return w.close(owned, t, end, err)
 }
 
-// retire stores that a shard which is no more, or from before the start, is at
-// its end, so that its children may start.
+// retire stores the end of a shard that no longer exists or is from before the
+// start, so that its children may start.
 func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, error) {
 	if after := sluice.Sequence(stored.Position.Sequence); after != "" || !w.past && w.origin.ours(w.p.clock.now()) {
 		if _, err := w.gap(ctx, after, true); err != nil {
@@ -111,7 +111,7 @@ func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, e
 	return EndFinished, nil
 }
 
-// claim makes the shard ours, durably, before a handler sees a record.
+// claim claims the shard durably before a handler sees a record.
 func (w *worker) claim(ctx context.Context) (state.Shard, error) {
 	sh, err := w.p.store.claim(ctx, w.stream.id, w.shard.ID, w.parent, w.p.o.Owner)
 	if err != nil {
@@ -122,18 +122,18 @@ func (w *worker) claim(ctx context.Context) (state.Shard, error) {
 	return sh, nil
 }
 
-// read takes pages to the flow until the shard's end, the end of ctx, a lost
-// lease or an error that the reader cannot mend.
+// read submits pages to the flow until the shard's end, the end of ctx, a lost
+// lease or an error that the reader cannot recover.
 func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, error) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(owned, stop)()
 	w.skipTo = after
-	if after == "" && w.stream.start.Position == Latest { // else a record was kept, and all behind it are
+	if after == "" && w.stream.start.Position == Latest { // else a record was kept, and so are all behind it
 		w.dropBefore = w.stream.start.At
 	}
 	pages, ended := w.fetch(reading, after)
-	defer func() { // also of a panic: until it has let go of its calls
+	defer func() { // also after a panic: waits for its calls to end
 		stop()
 		for pg := range pages {
 			w.quota.free(pg.bytes)
@@ -162,9 +162,9 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 	return EndFailed, err
 }
 
-// fetch reads pages in a goroutine of its own: the next one is fetched and
-// decoded while the flow works on this one, and waits in its hands. After the
-// last page, or with an error, pages is closed and ended says why.
+// fetch reads pages in its own goroutine: it fetches and decodes the next page
+// while the flow works on this one. After the last page, or an error, it closes
+// pages and ended has the reason.
 func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page, <-chan error) {
 	r := &reader{
 		api: w.stream.api, shard: w.shard, limit: w.p.o.Limit, timeout: w.p.o.CallTimeout,
@@ -221,10 +221,10 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 	return pages, ended
 }
 
-// take submits the page's records but those read before or created before a
-// start at LATEST. It waits while the flow's window is full.
+// take submits the page's records, without those already read and those created
+// before a start at LATEST. It waits while the flow's window is full.
 func (w *worker) take(ctx context.Context, pg page) error {
-	rest := pg.bytes // not handed over yet
+	rest := pg.bytes // not submitted yet
 	defer func() { w.quota.free(rest) }()
 	if err := w.endGap(ctx, pg); err != nil {
 		return err
@@ -246,8 +246,8 @@ func (w *worker) take(ctx context.Context, pg page) error {
 		w.p.dropped(w.shard, dropped)
 	}
 	if len(recs) > 0 {
-		// From the first record that is kept, all are: of one item a later
-		// change is never left out. So only kept ones move the position.
+		// After the first kept record every record is kept, so a later change
+		// of an item is never dropped. Only kept records move the position.
 		w.dropBefore = time.Time{}
 		for i := len(recs) - 1; i >= 0; i-- {
 			if recs[i].Sequence.Valid() {
@@ -255,7 +255,7 @@ func (w *worker) take(ctx context.Context, pg page) error {
 				break
 			}
 		}
-		w.gauge.observe() // what comes now waits from now on
+		w.gauge.observe() // the time of waiting starts now
 		rest -= w.pos.add(recs)
 		page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.free}
 		rest = 0
@@ -267,15 +267,16 @@ func (w *worker) take(ctx context.Context, pg page) error {
 	return nil
 }
 
-// position is what may be stored now: never more than the flow's watermark.
+// position is the position that may be stored now: never past the flow's
+// watermark.
 func (w *worker) position() state.Position {
 	finished := w.finished.Load()
 	return state.Position{Sequence: string(w.pos.settle(w.flow.Settled())), Finished: finished}
 }
 
-// close waits until what was taken is settled and stores how far that is. Also
-// when the lease is lost it waits for handlers to return: two calls for one
-// item must not overlap when the shard is begun again.
+// close waits until the taken records are settled, and stores the position. Even
+// after a lost lease it waits for handlers to return: two calls for one item must
+// not overlap when the shard starts again.
 func (w *worker) close(owned context.Context, t terms, end End, cause error) (End, error) {
 	_, err := w.flow.Close(t.handlers)
 	lost := errors.Is(context.Cause(owned), state.ErrLeaseLost)
@@ -299,7 +300,7 @@ func (w *worker) close(owned context.Context, t terms, end End, cause error) (En
 	return end, cause
 }
 
-// release gives the shard up, so that nobody has to wait for it.
+// release releases the shard, so that no other worker waits for its lease.
 func (w *worker) release(writes context.Context) {
 	if err := w.p.store.release(writes, w.lease); err != nil && !errors.Is(err, state.ErrLeaseLost) {
 		w.p.failed(w.shard, "release", err, transient, 0)

@@ -14,19 +14,19 @@ import (
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
-// calls groups what lanes ask of SQS at the same time.
+// calls batches the calls of lanes to SQS.
 type calls struct {
 	deletes *batch.Batcher[string] // by receipt handle
 	changes *batch.Batcher[change]
 }
 
-// change is a message's visibility from now on.
+// change is a new visibility of a message.
 type change struct {
 	handle string
-	after  time.Duration // until it can be received again
+	after  time.Duration // until it is visible again
 }
 
-// newCalls makes calls that writes ends.
+// newCalls makes calls that end with writes.
 func (s *source) newCalls(writes context.Context) calls {
 	o := batch.Options{MaxItems: maxBatch, InFlight: 8, Linger: 5 * time.Millisecond, Timeout: s.c.o.CallTimeout}
 	return calls{
@@ -43,7 +43,7 @@ func (s *source) newCalls(writes context.Context) calls {
 	}
 }
 
-// endedBy returns ctx, ended when other is.
+// endedBy returns ctx, which also ends with other.
 func endedBy(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(other, cancel)
@@ -91,8 +91,8 @@ func (s *source) changeBatch(ctx context.Context, cs []change) []error {
 // seconds rounds d up.
 func seconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
-// answered matches an answer to the n entries of a request. With status 200 it
-// may still refuse some, and may leave some out.
+// answered matches a response to the n entries of a request. Even with status 200
+// it may refuse or omit some.
 func (s *source) answered(call string, n int, start time.Time, done []*string, refused []types.BatchResultErrorEntry, err error, hook func(string, Call)) []error {
 	errs := make([]error, n)
 	for i := range errs {
@@ -131,8 +131,8 @@ func (s *source) answered(call string, n int, start time.Time, done []*string, r
 	return errs
 }
 
-// delete deletes m, which is settled, and lets it go. It does not give up while
-// m may be kept from others: what cannot be deleted is not to be handled again
+// delete deletes m, which is settled, and releases it. It retries while m may be
+// hidden from others: a message that cannot be deleted must not be handled again
 // and again. An error says that m will come again.
 func (s *source) delete(t terms, m *message) error {
 	s.hand.set(m, settled)
@@ -143,16 +143,16 @@ func (s *source) delete(t terms, m *message) error {
 			if s.hand.end(m, handle) {
 				return err
 			}
-			tries = -1 // it has come again: the newest handle is the one that counts
+			tries = -1 // it came again: only the newest handle counts
 			continue
 		}
 		s.tell("a message was handled, and cannot be deleted: will be tried again", "DeleteMessageBatch", err)
-		_ = backoff.Sleep(t.writes, backoff.Full(retryDelay, maxDelay, tries+1)) // the next call says it
+		_ = backoff.Sleep(t.writes, backoff.Full(retryDelay, maxDelay, tries+1)) // the next call returns the error
 	}
 }
 
-// giveBack has messages that were given up come again after the delay, and lets
-// them go. What SQS does not take until their time is over comes then.
+// giveBack makes messages visible again after the delay, and releases them. If SQS
+// does not accept that, they come when their visibility ends.
 func (s *source) giveBack(t terms, ms []*message, after time.Duration) {
 	for open, tries := ms, 0; len(open) > 0; tries++ {
 		cs := make([]change, len(open))
@@ -183,7 +183,7 @@ func (s *source) giveBack(t terms, ms []*message, after time.Duration) {
 	}
 }
 
-// drop lets messages that were given up go: they come again by themselves.
+// drop releases messages: they come again by themselves.
 func (s *source) drop(ms []*message) {
 	for _, m := range ms {
 		for {
@@ -194,7 +194,7 @@ func (s *source) drop(ms []*message) {
 	}
 }
 
-// tell logs what is wrong with calls, once a second.
+// tell logs failing calls, once a second.
 func (s *source) tell(msg, call string, err error) {
 	if unlogged, ok := s.troubles.due(time.Now()); ok {
 		s.log().Warn(msg, "error", s.explain(call, err), "unlogged", unlogged)

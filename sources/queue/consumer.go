@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/internal/latectx"
 )
 
-// Consumer receives the messages of queues and hands them to the routes of a
+// Consumer receives the messages of queues and passes them to the routes of a
 // Matcher. Its methods are safe for concurrent use.
 type Consumer struct {
 	matcher sluice.Matcher
@@ -26,10 +26,10 @@ type Consumer struct {
 	opened  chan struct{}
 }
 
-// New returns a Consumer that calls SQS by cfg. It makes no call; its error
-// says which option is wrong, or that there is no route. The endpoint is that of
-// cfg or of AWS_ENDPOINT_URL_SQS; without one it is AWS's, or that of a URL which is not
-// at AWS.
+// New returns a Consumer that calls SQS with cfg. It makes no call; its error
+// names a wrong option, or says that there is no route. The endpoint is that of
+// cfg or of AWS_ENDPOINT_URL_SQS. Without one it is AWS's, or that of a URL
+// outside of AWS.
 func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -60,12 +60,11 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
 	return c, nil
 }
 
-// Run consumes until ctx ends, and then returns within Options.Grace: nothing
-// is received any more, what was not started is given back at once, handlers
-// that run may finish, and what they settled is deleted. It returns nil after
-// an orderly end, also when messages were left: they come again. It returns an
-// error when a queue cannot be opened, see Options.Patient; nothing
-// ends Run in between, see Health. Run must be called once.
+// Run consumes until ctx ends, and then returns within Options.Grace. It receives
+// no more, returns messages that did not start, lets running handlers finish, and
+// deletes settled messages. It returns nil after an orderly end, even if messages
+// are left: they come again. It returns an error when a queue cannot be opened;
+// see Options.Patient. Nothing else ends Run; see Health. Call Run once.
 func (c *Consumer) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return errors.New("queue: Run was called before: make a new Consumer")
@@ -80,7 +79,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	each(func(i int, s *source) { errs[i] = s.open(ctx) })
 	if ctx.Err() != nil {
-		return nil // stopped before it began
+		return nil // stopped before the start
 	}
 	for _, err := range errs {
 		if err != nil && (!c.o.Patient || needsPerson(err)) {
@@ -112,13 +111,14 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return nil
 }
 
-// Opened returns a channel that is closed when Run may receive: it has opened every
-// queue that answers, and does not return one of the errors of a start any more.
+// Opened returns a channel that is closed when Run may receive: it has opened
+// every queue that responds. After that Run no longer returns an error of the
+// start.
 func (c *Consumer) Opened() <-chan struct{} { return c.opened }
 
-// terms are contexts that end at different times after Run's has.
+// terms are the contexts that end one after another after Run's.
 type terms struct {
-	handlers context.Context // handlers are cancelled
-	giveUp   context.Context // those that do not obey are given up
-	writes   context.Context // SQS is not called any more
+	handlers context.Context // its end cancels handlers
+	giveUp   context.Context // its end gives up on handlers that ignore that
+	writes   context.Context // its end stops calls to SQS
 }

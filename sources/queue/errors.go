@@ -11,12 +11,12 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 )
 
-// queueError says why a queue could not be consumed from.
+// queueError says why a queue cannot be consumed.
 type queueError struct {
-	Queue  string // its name
+	Queue  string // name
 	Where  string // endpoint and Region
-	Action string // what was asked of SQS, such as sqs:GetQueueUrl
-	Do     string // what to do about it
+	Action string // call to SQS, such as sqs:GetQueueUrl
+	Do     string // advice
 	Err    error
 }
 
@@ -30,7 +30,7 @@ func (e *queueError) Error() string {
 
 func (e *queueError) Unwrap() error { return e.Err }
 
-// entryError is what SQS says of one entry of a batch. It is a smithy.APIError.
+// entryError is SQS's error for one entry of a batch. It is a smithy.APIError.
 type entryError struct {
 	code, message string
 	fault         bool // the sender's
@@ -47,8 +47,8 @@ func (e *entryError) ErrorFault() smithy.ErrorFault {
 	return smithy.FaultServer
 }
 
-// needsPerson reports whether err stays until somebody does something about it.
-// What is not known passes: a consumer never gives up.
+// needsPerson reports whether err stays until somebody acts. Unknown errors are
+// temporary: a consumer never gives up.
 func needsPerson(err error) bool {
 	switch awserror.Of(err) {
 	case awserror.Missing, awserror.Denied, awserror.NotAccepted, awserror.BadKey:
@@ -57,9 +57,9 @@ func needsPerson(err error) bool {
 	return false
 }
 
-// isGone reports whether a receipt handle is worth nothing any more. Of one
-// entry, SQS calls that the sender's fault, by several codes: InvalidParameterValue
-// is that of an expired handle of a FIFO queue.
+// isGone reports whether a receipt handle is no longer valid. For a batch entry,
+// SQS blames the sender, with several codes: InvalidParameterValue means an
+// expired handle of a FIFO queue.
 func isGone(err error) bool {
 	for _, code := range []string{"ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidIdFormat"} {
 		if strings.Contains(awserror.Code(err), code) {
@@ -70,8 +70,7 @@ func isGone(err error) bool {
 	return ok && entry.fault && !needsPerson(err) && awserror.Of(err) != awserror.Throttled
 }
 
-// explain says of a call where it failed and, for what people get wrong, what
-// to do.
+// explain adds the place of a failed call, and advice for common mistakes.
 func (s *source) explain(call string, err error) *queueError {
 	hint := awserror.Hint(err, "sqs:"+call, "queue", "name or URL")
 	if hint == "" && errors.Is(err, context.DeadlineExceeded) {

@@ -8,51 +8,51 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// message is one that is in hand.
+// message is a message in hand.
 type message struct {
 	sluice.Message
-	lane string // what runs in order: its group in a FIFO queue, else its id
+	lane string // unit of order: the group in a FIFO queue, else the id
 
-	// Of the hand's mu.
+	// Guarded by the hand's mu.
 	state    state
-	handle   string        // the latest: SQS takes an older one only sometimes
-	taken    time.Time     // when it was received, the last time
-	until    time.Time     // it is hidden from others
-	renewAt  time.Time     // that is extended
-	renewing chan struct{} // closed when an extension that is under way has ended
-	told     bool          // that somebody else may have it
+	handle   string        // the latest: SQS does not always accept an older one
+	taken    time.Time     // last receive
+	until    time.Time     // end of its visibility timeout
+	renewAt  time.Time     // when that is extended
+	renewing chan struct{} // closed when a running extension has ended
+	told     bool          // another consumer may have it, and that was logged
 }
 
 type state uint8
 
 const (
-	waiting   state = iota // behind another of its lane
-	running                // its handler is
+	waiting   state = iota // behind another in its lane
+	running                // its handler runs
 	settled                // to be deleted
-	returning              // its visibility is not extended any more
+	returning              // its visibility is no longer extended
 )
 
-// limit is when SQS shows it again whatever is asked.
+// limit is when SQS shows the message again, whatever is asked.
 func (m *message) limit() time.Time { return m.taken.Add(maxHold - 10*time.Second) }
 
-// hand is what a source has received. It bounds that: a place is reserved for
-// each message before it is asked for.
+// hand is the received messages of a source, and their limit: a place is reserved
+// for each message before it is requested.
 type hand struct {
 	mu    sync.Mutex
 	size  int
 	used  int // places of messages and reservations
 	byID  map[string]*message
-	lanes map[string][]*message // that wait, of each lane that runs
+	lanes map[string][]*message // waiting messages of each running lane
 	moved time.Time             // when a message last left, or came into an empty hand
-	freed chan struct{}         // signals a place
+	freed chan struct{}         // signals a free place
 }
 
 func newHand(size int) *hand {
 	return &hand{size: size, byID: map[string]*message{}, lanes: map[string][]*message{}, freed: make(chan struct{}, 1)}
 }
 
-// reserve takes up to most places, at least one, and waits for that. It
-// returns 0 when ctx has ended.
+// reserve reserves up to most places and waits for at least one. It returns 0 when
+// ctx has ended.
 func (h *hand) reserve(ctx context.Context, most int) int {
 	for ctx.Err() == nil {
 		h.mu.Lock()
@@ -91,13 +91,11 @@ func (h *hand) release(n int) {
 	h.signal()
 }
 
-// add puts m, for which there is a place, into its lane. It reports whether it
-// is new, and whether its lane has to be started. One that is in hand already,
-// because SQS delivers some messages twice or because it was not extended in
-// time, is not started again: the receipt handle that is valid now is taken
-// over.
-// h.mu is held over a whole answer: who sees that one came again sees, too,
-// what came behind it.
+// add puts m, which has a place, into its lane. It reports whether m is new, and
+// whether its lane must start. A message already in hand does not start again: SQS
+// may deliver it twice, or its extension came too late. add takes over its new
+// receipt handle. h.mu is held for a whole response: a lane that sees a repeated
+// message also sees the messages behind it.
 func (h *hand) add(m *message) (added, start bool) {
 	if old := h.byID[m.ID]; old != nil {
 		old.handle, old.taken, old.until, old.renewAt, old.told = m.handle, m.taken, m.until, m.renewAt, false
@@ -112,7 +110,7 @@ func (h *hand) add(m *message) (added, start bool) {
 	return true, !runs
 }
 
-// next takes the next message of a lane to be run; nil ends the lane.
+// next returns the next message of a lane to run; nil ends the lane.
 func (h *hand) next(lane string) *message {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,16 +125,16 @@ func (h *hand) next(lane string) *message {
 	return m
 }
 
-// lapsed reports whether somebody else may have m.
+// lapsed reports whether another consumer may have m.
 func (h *hand) lapsed(m *message) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !time.Now().Before(m.until)
 }
 
-// giveUp takes m, which may be nil, and what waits in its lane out of the
-// renewals, and returns them, in order. It waits for an extension that is under
-// way: it must not come after what is asked for next.
+// giveUp removes m, which may be nil, and the waiting messages of its lane from
+// the renewals, and returns them in order. It waits for a running extension, which
+// must not overtake the next request.
 func (h *hand) giveUp(lane string, m *message) (ms []*message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,7 +142,7 @@ func (h *hand) giveUp(lane string, m *message) (ms []*message) {
 		ms = append(ms, m)
 	}
 	ms = append(ms, h.lanes[lane]...)
-	h.lanes[lane] = nil // its goroutine goes on
+	h.lanes[lane] = nil // its goroutine continues
 	for _, m := range ms {
 		m.state = returning
 	}
@@ -159,8 +157,7 @@ func (h *hand) giveUp(lane string, m *message) (ms []*message) {
 	return ms
 }
 
-// end lets m go, unless it has come again with another handle than the one with
-// which it was dealt with.
+// end releases m, unless m has come again with another handle than the given one.
 func (h *hand) end(m *message, handle string) bool {
 	h.mu.Lock()
 	if m.handle != handle {
@@ -181,15 +178,15 @@ func (h *hand) set(m *message, s state) {
 	m.state = s
 }
 
-// lease returns m's handle, until when it is hidden, and the latest time at
-// which it can be.
+// lease returns m's handle, the end of its visibility timeout, and the latest
+// possible end.
 func (h *hand) lease(m *message) (handle string, until, limit time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return m.handle, m.until, m.limit()
 }
 
-// look tells what is in hand, and since when nothing of it has come to its end.
+// look returns the counts in hand, and since when none has ended.
 func (h *hand) look() (now Hand, since time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

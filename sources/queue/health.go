@@ -11,14 +11,14 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Health says whether the consumer does what it is there for.
+// Health is the readiness of the consumer.
 type Health struct {
 	Ready   bool
-	Reasons []string // why it is not; empty when it is
+	Reasons []string // why it is not ready; empty when it is
 }
 
-// Health returns the consumer's readiness: every queue is open, SQS answers,
-// messages that are in hand come to an end, and no route fails for all.
+// Health returns the consumer's readiness: every queue is open, SQS responds,
+// messages in hand come to an end, and no route fails for all.
 func (c *Consumer) Health() Health {
 	var reasons []string
 	for _, s := range c.sources {
@@ -27,7 +27,8 @@ func (c *Consumer) Health() Health {
 	return Health{Ready: len(reasons) == 0, Reasons: reasons}
 }
 
-// Outages lists the routes that fail for every message of a queue, by queue.
+// Outages lists the routes that fail for every message of a queue, ordered by
+// queue.
 func (c *Consumer) Outages() (all []flow.RouteState) {
 	for _, s := range c.sources {
 		all = append(all, s.judge.outages()...)
@@ -35,7 +36,7 @@ func (c *Consumer) Outages() (all []flow.RouteState) {
 	return all
 }
 
-// Hands tells what is in hand, by the queues' names.
+// Hands returns the counts of messages in hand, by queue name.
 func (c *Consumer) Hands() map[string]Hand {
 	hands := make(map[string]Hand, len(c.sources))
 	for _, s := range c.sources {
@@ -59,11 +60,11 @@ func (s *source) trouble() (reasons []string) {
 
 func (s *source) log() *slog.Logger { return s.c.o.Logger.With("queue", s.name) }
 
-// health is what concerns one queue's calls.
+// health is the state of one queue's calls.
 type health struct {
 	mu    sync.Mutex
 	open  bool
-	calls map[string]trouble // that fail
+	calls map[string]trouble // failing calls
 }
 
 type trouble struct {
@@ -71,8 +72,8 @@ type trouble struct {
 	since, last time.Time
 }
 
-// current is how long a failure counts when no call follows it: every call that
-// is still needed is made again before.
+// current is how long a failure counts without a later call: every needed call
+// repeats sooner.
 const current = 2 * time.Minute
 
 func (h *health) begin(open bool) {
@@ -81,7 +82,7 @@ func (h *health) begin(open bool) {
 	h.open = open
 }
 
-// call notes how a call ended.
+// call notes the result of a call.
 func (h *health) call(name string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +124,8 @@ type warnings struct {
 	unlogged int
 }
 
-// due reports whether to log the one of now, and how many before it were not.
+// due reports whether to log a warning now, and the number of unlogged ones before
+// it.
 func (w *warnings) due(now time.Time) (unlogged int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,39 +13,40 @@ import (
 )
 
 const (
-	breakAfter  = 5      // failures of a route in a row, of several messages, are an outage
-	remembered  = 10_000 // messages that failed, at most
+	breakAfter  = 5      // consecutive failures of a route, for several messages, that make an outage
+	remembered  = 10_000 // most failed messages to remember
 	firstPause  = time.Second
 	mostPausing = 30 * time.Second
 )
 
-// judge tells a message that fails from a route that fails. What it knows of
-// messages is of this process only. It is not flow's, whose clocks stand still
-// while a message is in its queue: see docs/decisions/0006-queues-retry-for-themselves.md.
+// judge distinguishes failing messages from failing routes. It knows only the
+// messages of this process. It is not flow's judge, whose clocks stand still while
+// a message is in its queue: see
+// docs/decisions/0006-queues-retry-for-themselves.md.
 type judge struct {
 	mu      sync.Mutex
-	stale   time.Duration // an outage that nothing fails by for so long is over
+	stale   time.Duration // an outage without a failure for this time is over
 	routes  map[string]*routeState
 	failing map[string]*failing
-	order   []string // of failing, the oldest first
+	order   []string // of failing, oldest first
 }
 
 type routeState struct {
-	times   uint64 // how often it has succeeded after a failure, or for the first time
-	ok      bool   // it has succeeded since it last failed
+	times   uint64 // successes after a failure, and the first success
+	ok      bool   // a success came after the last failure
 	streak  int
 	first   string // message of the streak's first failure
 	several bool
 	open    bool
 	since   time.Time
-	last    time.Time // failure
+	last    time.Time // last failure
 	err     error
 }
 
-// failing is a message that failed, at the route that failed last.
+// failing is a failed message, at the route that failed last.
 type failing struct {
 	route   string
-	seen    uint64 // times of its route then
+	seen    uint64 // times of its route at that failure
 	counted int    // failures while its route succeeded for others
 	first   error
 	firstAt time.Time
@@ -76,11 +77,10 @@ func (j *judge) succeeded(route string) {
 	r.streak, r.several, r.open, r.err = 0, false, false, nil
 }
 
-// failed notes that the route failed for a message, and completes f with what
-// is known of its first failure. counted is how many of the message's failures
-// came while the route succeeded for others: since its previous one, or, for
-// its first, since the route's last failure. open says that the route fails for
-// all.
+// failed notes that the route failed for a message, and adds its first failure to
+// f. counted is the number of the message's failures while the route succeeded for
+// others: since its previous failure, or, for its first, since the route's last
+// failure. open: the route fails for all.
 func (j *judge) failed(route, id string, err error, f *sluice.Failure) (counted int, open bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -119,14 +119,14 @@ func (j *judge) remember(id string, m *failing) {
 	}
 }
 
-// forget drops what is known of a message.
+// forget drops the record of a message.
 func (j *judge) forget(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.failing, id)
 }
 
-// outages are the routes that fail for every message.
+// outages returns the routes that fail for every message.
 func (j *judge) outages() (all []flow.RouteState) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -139,9 +139,8 @@ func (j *judge) outages() (all []flow.RouteState) {
 	return all
 }
 
-// pace slows the receiving while all that is received fails: receives are
-// counted by the queue, and a queue with a redrive policy would be emptied into
-// its dead letters.
+// pace slows down receiving while every message fails. The queue counts receives,
+// and a redrive policy would move all of its messages to the dead letters.
 type pace struct {
 	mu       sync.Mutex
 	failures int
@@ -152,7 +151,7 @@ func (p *pace) failed(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now.Before(p.until) {
-		return // of those in hand that fail together
+		return // of messages in hand that fail together
 	}
 	p.failures++
 	p.until = now.Add(backoff.Half(firstPause, mostPausing, p.failures))
@@ -164,8 +163,7 @@ func (p *pace) succeeded() {
 	p.failures = 0
 }
 
-// wait returns when the next receive may start, and whether only one message is
-// to be asked for.
+// wait returns when the next receive may start. slow: ask for one message only.
 func (p *pace) wait(ctx context.Context) (slow bool) {
 	for {
 		p.mu.Lock()

@@ -11,78 +11,79 @@ import (
 )
 
 const (
-	maxBatch     = 10                     // messages or entries in one call
+	maxBatch     = 10                     // messages or entries per call
 	maxWait      = 20 * time.Second       // of one ReceiveMessage
-	maxHold      = 12 * time.Hour         // from a receive to the end of all visibility
-	minHold      = 5 * time.Second        // less leaves no time to extend it
+	maxHold      = 12 * time.Hour         // from a receive to the end of all visibility timeouts
+	minHold      = 5 * time.Second        // a shorter time could not be extended
 	retentionOf  = 4 * 24 * time.Hour     // SQS's default
-	ofRetention  = 0.8                    // of it a failing message is parked
-	stallAfter   = 5 * time.Minute        // messages in hand of which none comes to its end
+	ofRetention  = 0.8                    // share of the retention after which a failing message is parked
+	stallAfter   = 5 * time.Minute        // time without an end of any message in hand
 	maxReceivers = 4                      // of one queue
 	retryDelay   = 100 * time.Millisecond // of calls, doubled each time
 	maxDelay     = 30 * time.Second
 )
 
-// Options configure a Consumer. Queues is required; the zero value of
-// everything else is the default.
+// Options configure a Consumer. Queues is required. Every other zero value selects
+// its default.
 type Options struct {
 	Queues []string // names or URLs
 
-	// DeadLetter takes messages that failed for good. nil: they stay in the
+	// DeadLetter stores messages that failed for good. nil: they stay in the
 	// queue, for its own redrive policy.
 	DeadLetter flow.DeadLetter
 
-	// Concurrency is how many messages of each queue are in hand at most:
-	// received, and neither deleted nor given back. What cannot be started is
-	// not received (default 64).
+	// Concurrency limits the messages of each queue in hand: received, and not
+	// yet deleted or returned. Messages that cannot start are not received
+	// (default 64).
 	Concurrency int
 
-	// MaxReceives is after how many receives a message that keeps failing,
-	// while its route succeeds for others, is parked; Attempts of its route
-	// goes before. The default of 16 is three quarters of an hour of tries: by
-	// then the backoff has been at its most several times, and whatever passes
-	// by itself has passed.
+	// MaxReceives is the number of receives after which a failing message is
+	// parked, while its route succeeds for others; Attempts of its route
+	// overrides it. The default of 16 means three quarters of an hour of tries.
+	// By then the backoff was several times at its maximum, and temporary
+	// failures have passed.
 	MaxReceives int
 
-	// Visibility is how long a message is hidden from others. It is extended
-	// at half of it for as long as the message is in hand; after a crash the
-	// message comes again when it is over (default 1 min).
+	// Visibility is how long a message is hidden from others. It is extended at
+	// half of it while the message is in hand. After a crash the message comes
+	// again when it is over (default 1 min).
 	Visibility time.Duration
-	Wait       time.Duration // of one ReceiveMessage for messages to come (default 20 s, SQS's most)
+	Wait       time.Duration // long-poll time of one ReceiveMessage (default 20 s, the maximum of SQS)
 
-	// A message that failed comes again after Backoff, doubled with each
-	// receive up to MaxBackoff, with full jitter; its route's go before.
+	// A failed message comes again after Backoff, doubled with each receive up
+	// to MaxBackoff, with full jitter. The route's own values override these.
 	Backoff    time.Duration // default 1 s
 	MaxBackoff time.Duration // default 15 min
 
-	CallTimeout  time.Duration // of one call to SQS, besides Wait (default 10 s)
+	CallTimeout  time.Duration // of one call to SQS, without Wait (default 10 s)
 	StartTimeout time.Duration // for SQS to answer at the start (default 5 s)
 
-	// Patient has a queue be opened later that SQS gives no answer about within
-	// StartTimeout. Until it is open the consumer is not ready, and no error ends Run.
+	// Patient opens a queue later if SQS does not respond within StartTimeout.
+	// Until then the consumer is not ready, and no error ends Run.
 	Patient bool
 
 	Grace      time.Duration // from the cancelling of Run's context to its return (default 25 s)
-	StuckAfter time.Duration // a handler running longer is reported (default 1 min)
+	StuckAfter time.Duration // a handler that runs longer is reported (default 1 min)
 
-	// After, when it is closed, lets the consumer receive. Queues are opened
-	// before, so that what is wrong with them is told at once (default: at once).
+	// After lets the consumer receive once it is closed. Queues are opened
+	// before, so that mistakes are reported at once (default: at once).
 	After <-chan struct{}
 
-	// Hold, until it is closed, keeps an open consumer from receiving, such as while no
-	// route could handle a message: each receive counts for the queue's redrive policy.
-	// It says nothing of the consumer's health (default: nothing is held).
+	// Hold stops an open consumer from receiving until it is closed, for
+	// example while no route can handle messages: each receive counts for the
+	// queue's redrive policy. It does not affect the consumer's health
+	// (default: no hold).
 	Hold <-chan struct{}
 
 	Group     *flow.Group // limits of the routes that are shared with other sources (default: the consumer's own)
 	Hooks     Hooks
-	FlowHooks flow.Hooks   // of each message's flow; a failed message is Retried when it comes again
+	FlowHooks flow.Hooks   // of each message's flow; a failed message that comes again is Retried
 	Logger    *slog.Logger // default slog.Default()
 }
 
-// Hooks are called as things happen, from the goroutine that made them happen;
-// nil ones are passed over. They must be fast, must not block, and may be
-// called concurrently. queue is its name.
+// Hooks observe a consumer. They run on the goroutine of the event and may be nil.
+// They must be fast, must not block, and may run concurrently. queue is the
+// queue's name.
 type Hooks struct {
 	// Received is called after each ReceiveMessage.
 	Received func(queue string, c Call)
@@ -90,7 +91,7 @@ type Hooks struct {
 	Deleted func(queue string, c Call)
 	// Changed is called after each ChangeMessageVisibilityBatch.
 	Changed func(queue string, c Call)
-	// Ended is called when a message is in hand no more.
+	// Ended is called when a message leaves the hand.
 	Ended func(queue string, e End)
 	// Hand is called several times within Visibility.
 	Hand func(queue string, h Hand)
@@ -99,15 +100,15 @@ type Hooks struct {
 // Call is one finished call to SQS.
 type Call struct {
 	Messages int
-	Failed   int // of them, also all of a call that failed as a whole
+	Failed   int // failed ones; all of a call that failed as a whole
 	Took     time.Duration
 	Err      error // of the call as a whole
 }
 
-// Hand is what a consumer has of a queue.
+// Hand is the messages of a queue in hand.
 type Hand struct {
 	Messages int
-	Oldest   time.Duration // since it was received; 0 when there is none
+	Oldest   time.Duration // since its receive; 0 without a message
 }
 
 // End is how a message left the hand.
@@ -118,7 +119,7 @@ const (
 	EndParked   End = "parked"   // in the dead letters, and deleted
 	EndReturned End = "returned" // failed: it comes again after its backoff
 	EndUnused   End = "unused"   // not started: it comes again at once, or after the one before it in its group
-	EndLost     End = "lost"     // somebody else may have it, or its handler did not return in time: it comes again
+	EndLost     End = "lost"     // another consumer may have it, or its handler did not return in time: it comes again
 )
 
 func (o Options) withDefaults() Options {
@@ -144,7 +145,7 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// validate looks at options that have their defaults.
+// validate checks options after defaults were set.
 func (o Options) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("queue: "+format, args...)) }

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
-// run consumes until ctx ends, and returns when nothing is in hand any more, or
-// not waited for.
+// run consumes until ctx ends. It returns when no message is in hand, or the wait
+// for them has ended.
 func (s *source) run(ctx context.Context, t terms) {
 	s.calls = s.newCalls(t.writes)
 	s.health.begin(true)
@@ -50,8 +50,8 @@ type receiving struct {
 	extra int
 }
 
-// loop receives until ctx ends. Full answers start extra receivers, which end
-// when there is less to do: an idle queue costs the calls of one.
+// loop receives until ctx ends. Full responses start extra receivers, which end
+// when there is less to do. So an idle queue costs the calls of one receiver.
 func (r *receiving) loop(ctx context.Context, extra bool) {
 	s := r.s
 	if extra {
@@ -98,7 +98,7 @@ func (r *receiving) loop(ctx context.Context, extra bool) {
 		case extra && !full:
 			return
 		case slow:
-			for _, ended := range ends { // to see whether it fails, too
+			for _, ended := range ends { // to learn whether it fails, too
 				select {
 				case <-ended:
 				case <-time.After(mostPausing):
@@ -111,7 +111,7 @@ func (r *receiving) loop(ctx context.Context, extra bool) {
 	}
 }
 
-// more starts another receiver if there is use for it.
+// more starts another receiver if it is useful.
 func (r *receiving) more(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,8 +121,8 @@ func (r *receiving) more(ctx context.Context) {
 	}
 }
 
-// take puts what was received in hand and starts it. It returns for each
-// message that is new when its lane has ended.
+// take puts received messages in hand and starts them. For each new message it
+// returns a channel that is closed when its lane has ended.
 func (r *receiving) take(ctx context.Context, ms []*message) (ends []chan struct{}) {
 	r.s.hand.mu.Lock()
 	defer r.s.hand.mu.Unlock()
@@ -138,7 +138,7 @@ func (r *receiving) take(ctx context.Context, ms []*message) (ends []chan struct
 			continue
 		}
 		r.lanes.Add(1)
-		defer func() { // when all of an answer is in its lanes
+		defer func() { // when the whole response is in its lanes
 			go func() {
 				defer r.lanes.Done()
 				defer close(ended)
@@ -149,7 +149,7 @@ func (r *receiving) take(ctx context.Context, ms []*message) (ends []chan struct
 	return ends
 }
 
-// receive asks for up to n messages.
+// receive requests up to n messages.
 func (s *source) receive(ctx context.Context, n int) ([]*message, error) {
 	o := s.c.o
 	in := &awssqs.ReceiveMessageInput{
@@ -157,7 +157,7 @@ func (s *source) receive(ctx context.Context, n int) ([]*message, error) {
 		MessageAttributeNames:       []string{"All"},
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	}
-	if s.fifo { // the client's own retry gets what a lost answer held
+	if s.fifo { // the client's own retry gets the messages of a lost response
 		in.ReceiveRequestAttemptId = aws.String(rand.Text())
 	}
 	start := time.Now()
@@ -170,7 +170,7 @@ func (s *source) receive(ctx context.Context, n int) ([]*message, error) {
 			ms = append(ms, s.message(&out.Messages[i], start))
 		}
 	}
-	if err == nil || ctx.Err() == nil { // else it was cut off on purpose
+	if err == nil || ctx.Err() == nil { // else it was cancelled on purpose
 		s.health.call("ReceiveMessage", err)
 		if hook := o.Hooks.Received; hook != nil {
 			hook(s.name, Call{Messages: len(ms), Took: time.Since(start), Err: err})
@@ -179,8 +179,8 @@ func (s *source) receive(ctx context.Context, n int) ([]*message, error) {
 	return ms, err
 }
 
-// message is one that a call which began at asked has received. It is hidden
-// since some time between that and now; counted is from the call, unless that
+// message returns a message received by a call that began at asked. SQS hid it
+// between that time and now. Its visibility counts from the call, unless that
 // would leave too little time to extend it.
 func (s *source) message(in *types.Message, asked time.Time) *message {
 	now, visibility := time.Now(), s.c.o.Visibility
@@ -190,7 +190,7 @@ func (s *source) message(in *types.Message, asked time.Time) *message {
 	}
 	m := &message{handle: aws.ToString(in.ReceiptHandle), taken: now, until: hidden.Add(visibility), renewAt: hidden.Add(visibility / 2)}
 	m.ID, m.Body = aws.ToString(in.MessageId), aws.ToString(in.Body)
-	m.Received, _ = strconv.Atoi(in.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]) // 0 when it is not known
+	m.Received, _ = strconv.Atoi(in.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]) // 0 when unknown
 	if ms, err := strconv.ParseInt(in.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64); err == nil {
 		m.Sent = time.UnixMilli(ms).UTC()
 	}

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// renewals is how many times within Visibility what is in hand is looked at.
+// renewals is the number of looks at messages in hand within Visibility.
 const renewals = 12
 
-// keep extends the visibility of what is in hand, at half of it, until ctx
-// ends.
+// keep extends the visibility of messages in hand, at half of it, until ctx ends.
 func (s *source) keep(ctx context.Context, t terms) {
 	tick := time.NewTicker(s.c.o.Visibility / renewals)
 	defer tick.Stop()
@@ -37,14 +36,14 @@ func (s *source) keep(ctx context.Context, t terms) {
 	}
 }
 
-// renewal is one message whose visibility is being extended.
+// renewal is a message whose visibility is being extended.
 type renewal struct {
 	m *message
 	change
 	ended chan struct{}
 }
 
-// due returns what is to be extended, and what cannot be any more.
+// due returns the messages to extend, and those that can no longer be extended.
 func (h *hand) due(now time.Time, visibility time.Duration) (due []renewal, lost []*message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

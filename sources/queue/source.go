@@ -23,12 +23,12 @@ import (
 type source struct {
 	c      *Consumer
 	name   string
-	where  string // for messages to people: the endpoint and Region
+	where  string // endpoint and Region, for messages
 	region string
 	fifo   bool
 	client *awssqs.Client
 
-	// Known once it is open.
+	// Set once it is open.
 	url       string
 	arn       string
 	retention time.Duration
@@ -56,8 +56,8 @@ func newSource(c *Consumer, cfg aws.Config, queue string) (*source, error) {
 	return s, nil
 }
 
-// open finds the queue and what is to be known of it. What may pass it tries
-// again for StartTimeout.
+// open finds the queue and its attributes. It retries temporary failures for
+// StartTimeout.
 func (s *source) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.c.o.StartTimeout)
 	defer cancel()
@@ -67,7 +67,7 @@ func (s *source) open(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil && before != nil { // which says more than that time is over
+		if ctx.Err() != nil && before != nil { // it says more than a timeout
 			err = before
 		}
 		before = err
@@ -77,8 +77,8 @@ func (s *source) open(ctx context.Context) error {
 	}
 }
 
-// openLater opens a queue that could not be opened at the start for err. It
-// returns false when ctx ends before.
+// openLater opens a queue that could not be opened at the start because of err. It
+// returns false if ctx ends before.
 func (s *source) openLater(ctx context.Context, err error) bool {
 	const call = "opening it"
 	s.log().Warn("the queue cannot be opened: it is tried again until it can", "error", err)
@@ -94,8 +94,7 @@ func (s *source) openLater(ctx context.Context, err error) bool {
 	return true
 }
 
-// once has the client make one try: who calls it does the retrying, and knows
-// what the tries ended with.
+// once makes the client try once: the caller retries, and knows the last error.
 func once(o *awssqs.Options) { o.RetryMaxAttempts = 1 }
 
 func (s *source) look(ctx context.Context) (call string, err error) {
@@ -131,14 +130,14 @@ func (s *source) look(ctx context.Context) (call string, err error) {
 	return "", nil
 }
 
-// tellRedrive says how the queue's own redrive policy goes with ours.
+// tellRedrive logs how the queue's redrive policy fits these options.
 func (s *source) tellRedrive(policy string) {
 	var p struct {
-		Max json.RawMessage `json:"maxReceiveCount"` // a number, or a string of one
+		Max json.RawMessage `json:"maxReceiveCount"` // a number, or a string with one
 	}
 	most := 0
 	if json.Unmarshal([]byte(policy), &p) == nil {
-		most, _ = strconv.Atoi(strings.Trim(string(p.Max), `"`)) // 0 when there is none
+		most, _ = strconv.Atoi(strings.Trim(string(p.Max), `"`)) // 0 if missing
 	}
 	switch o := s.c.o; {
 	case most > 0 && o.DeadLetter != nil && most < o.MaxReceives:
@@ -150,7 +149,7 @@ func (s *source) tellRedrive(policy string) {
 	}
 }
 
-// arnOf makes a queue's ARN of its URL, for who may not ask for it.
+// arnOf makes a queue's ARN from its URL, if the attributes may not be read.
 func arnOf(queueURL, region, name string) string {
 	account, partition := "", "aws"
 	if u, err := url.Parse(queueURL); err == nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
-// work runs a lane's messages one after another. A message is deleted before
-// the next one of its group is started, so that no deletion that fails brings
-// an earlier one back after a later one.
+// work runs a lane's messages one after another. It deletes a message before it
+// starts the next of its group, so that a failed deletion never returns an earlier
+// message after a later one.
 func (s *source) work(ctx context.Context, t terms, lane string) {
 	for {
 		m := s.hand.next(lane)
@@ -34,8 +34,8 @@ func (s *source) work(ctx context.Context, t terms, lane string) {
 	}
 }
 
-// one handles m and does what follows from how that ended. What waits behind a
-// message that comes again comes with it, so that it does not overtake.
+// one handles m and acts on the result. If m comes again, so do the messages
+// behind it, so that none overtakes it.
 func (s *source) one(t terms, m *message) {
 	v := s.handle(t, m)
 	switch {
@@ -62,9 +62,8 @@ func (s *source) one(t terms, m *message) {
 	}
 }
 
-// giveBackLane has m and all of its lane come again after the delay. When they
-// took so long to give back that they came again meanwhile, others may have
-// come behind them.
+// giveBackLane returns m and all of its lane after the delay. If that took so long
+// that they came again meanwhile, others may have come behind them.
 func (s *source) giveBackLane(t terms, lane string, m *message, after time.Duration) (all []*message) {
 	for ms := s.hand.giveUp(lane, m); len(ms) > 0; ms = s.hand.giveUp(lane, nil) {
 		s.giveBack(t, ms, after)
@@ -73,7 +72,7 @@ func (s *source) giveBackLane(t terms, lane string, m *message, after time.Durat
 	return all
 }
 
-// dropLane lets m and all of its lane go.
+// dropLane releases m and all of its lane.
 func (s *source) dropLane(lane string, m *message) (all []*message) {
 	for ms := s.hand.giveUp(lane, m); len(ms) > 0; ms = s.hand.giveUp(lane, nil) {
 		s.drop(ms)
@@ -90,33 +89,33 @@ func (s *source) ended(e End, ms ...*message) {
 	}
 }
 
-// verdict is what becomes of a message.
+// verdict is the decision about a message.
 type verdict struct {
 	end       End
 	after     time.Duration // of EndReturned
-	abandoned bool          // its handler still runs, and Run does not wait any more
+	abandoned bool          // its handler still runs, and Run no longer waits for it
 }
 
-// call is what a flow told of a message's last call.
+// call is a flow's report of a message's last call.
 type call struct {
 	rec    *sluice.Record
 	route  *sluice.Route
 	result flow.Result
 	took   time.Duration
 	err    error
-	ended  int // routes that came to an end, this time
+	ended  int // routes that ended, this time
 
-	refused *sluice.Failure // that the dead letters did not take
+	refused *sluice.Failure // refused by the dead letters
 }
 
-// letters are dead letters that note what they refuse.
+// letters are dead letters that remember refusals.
 type letters struct {
 	flow.DeadLetter
 	refused *sluice.Failure
 }
 
 func (l *letters) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
-	l.refused = &f // also when it panics
+	l.refused = &f // also if it panics
 	err := l.DeadLetter.Park(ctx, rec, f)
 	if err == nil {
 		l.refused = nil
@@ -124,13 +123,13 @@ func (l *letters) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure
 	return err
 }
 
-// handle takes m through a flow of its own. Nothing is retried in it.
+// handle runs m through its own flow, without retries.
 func (s *source) handle(t terms, m *message) verdict {
 	o := s.c.o
 	var last call
 	parked, ended := false, 0
 	hooks := o.FlowHooks
-	hooks.ParkFailed = nil // refused tells
+	hooks.ParkFailed = nil // refused reports it
 	hooks.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		switch r {
 		case flow.Done:
@@ -142,7 +141,7 @@ func (s *source) handle(t terms, m *message) verdict {
 				name = route.Name
 			}
 			s.log().Warn("message parked as a dead letter", "route", name, "message", m.ID, "received", m.Received, "error", err)
-		case flow.Stopped: // told when it is known what becomes of it
+		case flow.Stopped: // logged once the decision is known
 			last = call{rec: rec, route: route, result: r, took: took, err: err, ended: ended}
 			return
 		}
@@ -192,10 +191,10 @@ func (s *source) handle(t terms, m *message) verdict {
 	return v
 }
 
-// failed says what becomes of m, which err has kept from being settled.
+// failed decides about m after err prevented its settling.
 func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err error) verdict {
 	o := s.c.o
-	if t.handlers.Err() != nil { // cut off: says nothing about it
+	if t.handlers.Err() != nil { // cut off: says nothing about the message
 		return verdict{end: EndReturned}
 	}
 	if r, ok := errors.AsType[*flow.RecordError](err); ok {
@@ -221,7 +220,7 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	if last.route != nil {
 		f.Route = last.route.Name
 	}
-	if last.route != nil && (asked(err) <= 0 || sluice.IsOverloaded(err)) { // else a wish, which tells nothing of the route
+	if last.route != nil && (asked(err) <= 0 || sluice.IsOverloaded(err)) { // a RetryAfter alone says nothing about the route
 		var counted int
 		counted, open = s.judge.failed(last.route.Name, m.ID, err, &f)
 		poison = m.Received >= route.Attempts && counted > 1 && !open && !sluice.IsOverloaded(err)
@@ -229,14 +228,14 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 			s.pace.failed(now)
 		}
 	}
-	if last.refused != nil { // and err says why; f is to say why the message failed
+	if last.refused != nil { // err has the refusal; f must say why the message failed
 		perr := err
 		f, poison = *last.refused, false
 		f.Attempts, err = m.Received, f.Last
 		attrs[7] = err
 		s.refused(rec, last.route, attrs, perr)
 	}
-	old := now.Add(maxHold) // when the queue is about to drop it
+	old := now.Add(maxHold) // when the queue will drop it
 	if !m.Sent.IsZero() {
 		old = m.Sent.Add(time.Duration(ofRetention * float64(s.retention)))
 	}
@@ -252,7 +251,7 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	if after <= 0 {
 		after = s.backoff(m, route.Backoff, route.MaxBackoff)
 	}
-	if left := old.Sub(now); o.DeadLetter != nil && left > 0 { // to be parked in time
+	if left := old.Sub(now); o.DeadLetter != nil && left > 0 { // return it in time to be parked
 		after = min(after, max(left, time.Second))
 	}
 	if unlogged, ok := s.failures.due(now); ok {
@@ -261,7 +260,7 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	return verdict{end: EndReturned, after: after}
 }
 
-// refused tells that the dead letters did not take rec.
+// refused reports that the dead letters did not take rec.
 func (s *source) refused(rec *sluice.Record, route *sluice.Route, attrs []any, err error) {
 	s.log().Error("dead letters failed: the message comes again", append(attrs, "deadLetterError", err)...)
 	if hook := s.c.o.FlowHooks.ParkFailed; hook != nil {
@@ -269,9 +268,9 @@ func (s *source) refused(rec *sluice.Record, route *sluice.Route, attrs []any, e
 	}
 }
 
-// park has rec in the dead letters, for its route or, when there are others
-// that have not come to an end, for all. What it calls may panic or end its
-// goroutine like a handler, and is not waited for when Run ends.
+// park parks rec, for its route, or for all routes if others have not ended. The
+// dead letters may panic or end the goroutine like a handler; Run does not wait
+// for them at its end.
 func (s *source) park(t terms, rec *sluice.Record, f sluice.Failure, ended int) error {
 	result := make(chan error, 1)
 	go func() {
@@ -298,7 +297,7 @@ func (s *source) park(t terms, rec *sluice.Record, f sluice.Failure, ended int) 
 	}
 }
 
-// asked is the delay that err asks for.
+// asked returns the delay that err asks for.
 func asked(err error) (after time.Duration) {
 	if r, ok := errors.AsType[*sluice.Remaining](err); ok {
 		after = r.After
@@ -309,7 +308,7 @@ func asked(err error) (after time.Duration) {
 	return after
 }
 
-// backoff is a random delay that grows with the receives of m.
+// backoff returns a random delay that grows with the receives of m.
 func (s *source) backoff(m *message, base, limit time.Duration) time.Duration {
 	return max(backoff.Full(base, limit, m.Received), time.Second)
 }

@@ -13,16 +13,16 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// What a crash leaves of a commit bbolt copes with. A file that was cut short,
-// copied while it was written, or spoiled by its disk it does not: it panics,
-// goes round in circles, or ends the process by a fault of its memory map. So
-// a page is looked at before bbolt reads it: those of positions when the file is
-// opened, those of dead letters behind it, see letterCheck.
+// bbolt recovers from a commit that a crash cut short. It does not recover from a
+// file that was truncated, copied while it was written, or damaged by its disk: it
+// panics, loops, or crashes the process through its memory map. So check reads a
+// page before bbolt does: positions when the file is opened, dead letters
+// afterwards (see letterCheck).
 
 var errDamaged = errors.New("its pages contradict each other")
 
-// check looks at a file of bbolt, but not at its dead letters. One that is not
-// there, or empty, is good, and nil is returned.
+// check checks a bbolt file without its dead letters. A missing or empty file is
+// good: check returns nil.
 func check(path string, o Options) (*checker, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
@@ -56,22 +56,22 @@ func check(path string, o Options) (*checker, error) {
 	return c, errors.Join(err, db.Close())
 }
 
-// checker walks the pages of the tree as they are in the file. A page is a
-// header {id uint64, flags, count uint16, overflow uint32}, count elements, and
-// the keys and values that these point to.
+// checker walks the tree's pages in the file. A page is a header {id uint64,
+// flags, count uint16, overflow uint32}, count elements, and the keys and values
+// to which they point.
 type checker struct {
 	file     io.ReaderAt
 	pageSize int64
-	pages    uint64 // below this
-	tx       uint64 // as of which they are looked at
+	pages    uint64 // page ids are below this
+	tx       uint64 // transaction whose pages are checked
 	listed   bool   // the file lists its free pages
 	free     pageSet
-	seen     pageSet      // each has one parent; nil: nobody notes them
-	later    []uint64     // root pages of buckets of letters, that nobody has looked at
-	stop     *atomic.Bool // gives up
+	seen     pageSet      // each page has one parent; nil: not tracked
+	later    []uint64     // root pages of buckets of letters, not checked yet
+	stop     *atomic.Bool // stops the check
 
-	// A walk along a range looks at the keys from here on, until so many above it
-	// are counted.
+	// A walk along a range checks the keys from here on, until it has counted
+	// this many above it.
 	ranged bool
 	from   []byte
 	left   int
@@ -113,7 +113,7 @@ const (
 	mostDepth = 64 // of pages below one another
 )
 
-// place is where in the tree of buckets a key is.
+// place is the position of a key in the tree of buckets.
 type place int
 
 const (
@@ -124,7 +124,7 @@ const (
 	elsewhere
 )
 
-// below is the place of the keys in the bucket of this name.
+// below returns the place of the keys in the bucket of this name.
 func (p place) below(name []byte) place {
 	switch {
 	case p == inRoot && bytes.Equal(name, appsBucket):
@@ -137,8 +137,8 @@ func (p place) below(name []byte) place {
 	return elsewhere
 }
 
-// positions looks at all but the pages of letters, which it notes in later. root
-// is the root page of the file.
+// positions checks every page except those of letters, which it adds to later.
+// root is the root page of the file.
 func (c *checker) positions(root uint64) error {
 	if err := c.freelist(); err != nil {
 		return err
@@ -146,13 +146,13 @@ func (c *checker) positions(root uint64) error {
 	if err := c.page(root, 0, inRoot, nil, nil); err != nil {
 		return err
 	}
-	if !c.listed || len(c.later) == 0 { // bbolt itself looks for free pages, or there is nothing to wait for
+	if !c.listed || len(c.later) == 0 { // bbolt itself finds free pages, or no check remains
 		return c.letters()
 	}
 	return nil
 }
 
-// letters looks at the pages of letters, and then whether a page is lost.
+// letters checks the pages of letters, and then whether a page is lost.
 func (c *checker) letters() error {
 	for ; len(c.later) > 0; c.later = c.later[1:] {
 		if err := c.page(c.later[0], 0, inLetters, nil, nil); err != nil {
@@ -167,15 +167,15 @@ func (c *checker) letters() error {
 	return nil
 }
 
-// along looks at the pages of letters below root that bbolt reads to list n of
-// them behind from. It may be called while letters runs.
+// along checks the pages of letters below root that bbolt reads to list n letters
+// after from. It may run while letters runs.
 func (c *checker) along(root uint64, from []byte, n int) error {
 	one := checker{file: c.file, pageSize: c.pageSize, pages: c.pages, free: c.free, ranged: true, from: from, left: n}
 	return one.page(root, 0, inLetters, nil, nil)
 }
 
-// open reads the page id, and returns its header, what was read, and where it
-// ends.
+// open reads page id. It returns the page's header, the data read, and the page's
+// end.
 func (c *checker) open(id uint64) (h header, r region, end int64, err error) {
 	if !c.has(id) {
 		return h, r, 0, fmt.Errorf("page %d of %d", id, c.pages)
@@ -219,7 +219,7 @@ func (c *checker) freelist() error {
 		if err := errors.Join(c.read(number[:], meta+metaTx), c.read(list[:], meta+metaFreelist)); err != nil {
 			return err
 		}
-		if u64(number[:]) != c.tx || u64(list[:]) == math.MaxUint64 { // it has none
+		if u64(number[:]) != c.tx || u64(list[:]) == math.MaxUint64 { // the file has no list
 			continue
 		}
 		h, r, end, err := c.open(u64(list[:]))
@@ -257,8 +257,8 @@ func (c *checker) freelist() error {
 	return nil
 }
 
-// page looks at a page of the tree, depth pages below its bucket's root, and at
-// all below it. Its keys are from lo on, and before hi; nil is no bound.
+// page checks a page, depth pages below its bucket's root, and all pages below it.
+// Its keys are in [lo, hi); nil is no bound.
 func (c *checker) page(id uint64, depth int, p place, lo, hi []byte) error {
 	if depth > mostDepth {
 		return fmt.Errorf("page %d is below itself", id)
@@ -270,7 +270,7 @@ func (c *checker) page(id uint64, depth int, p place, lo, hi []byte) error {
 	return c.elements(h, r, r.at, end, depth, p, lo, hi)
 }
 
-// elements looks at the page with the header h that lies from start to end.
+// elements checks the page with header h from start to end.
 func (c *checker) elements(h header, r region, start, end int64, depth int, p place, lo, hi []byte) error {
 	count := int64(h.count())
 	branch := h.flags() == branchPage
@@ -283,7 +283,7 @@ func (c *checker) elements(h header, r region, start, end int64, depth int, p pl
 	}
 	keys, ends := make([][]byte, count), make([]int64, count)
 	for i := range count {
-		e, from := elems[i*elemSize:], start+headerSize+i*elemSize // what positions count from
+		e, from := elems[i*elemSize:], start+headerSize+i*elemSize // base of the element's pos
 		size := int64(0)                                           // of the value
 		if branch {                                                // {pos, ksize uint32, page uint64}
 			from += u32(e)
@@ -327,7 +327,7 @@ func (c *checker) elements(h header, r region, start, end int64, depth int, p pl
 	return nil
 }
 
-// bucket looks at a bucket, which has a root page or is one.
+// bucket checks a bucket. It has a root page or is stored inline.
 func (c *checker) bucket(r region, p place, start, end int64, depth int) error {
 	b, err := c.bytes(r, start, bucketSize, end)
 	if err != nil {
@@ -356,7 +356,7 @@ type region struct {
 	buf []byte
 }
 
-// bytes returns n bytes of the file, which may not reach beyond end.
+// bytes returns n bytes of the file at at, which must not reach beyond end.
 func (c *checker) bytes(r region, at, n, end int64) ([]byte, error) {
 	if at+n > end {
 		return nil, fmt.Errorf("%d bytes at byte %d, of which the last is %d", n, at, end)

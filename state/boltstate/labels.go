@@ -12,14 +12,13 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Labels stand in a bucket beside that of their letters, by the same ids: one
-// without bytes where a letter has none. In a file of format 1 letters are
-// missing there.
+// Labels are in a bucket beside that of their letters, under the same ids. A
+// letter without a label has an empty one. A file of format 1 lacks some.
 
-// allLabelled is the sequence of a bucket of labels that misses no letter.
+// allLabelled is the sequence of a label bucket with an entry for every letter.
 const allLabelled = 1
 
-// growLabels returns the bucket of labels, which it creates when it is not there.
+// growLabels returns the bucket of labels and creates it if missing.
 func growLabels(tx *bbolt.Tx, app string) (*bbolt.Bucket, error) {
 	if b := find(tx, []byte(app), labelsBucket); b != nil {
 		return b, nil
@@ -39,8 +38,8 @@ func (s *Store) ListLabels(ctx context.Context, app, after string, limit int) ([
 	return s.list(ctx, labelsBucket, app, after, limit, bytes.Clone)
 }
 
-// LabelLetters implements state.Labels. Of a file of format 1 it reads all
-// letters, once; later the labels alone.
+// LabelLetters implements state.Labels. In a file of format 1 it reads all letters
+// once; afterwards only labels.
 func (s *Store) LabelLetters(ctx context.Context, app string, label func(id string, data []byte) []byte) error {
 	const commit = 5000 // labels
 	var labels []state.Letter
@@ -67,9 +66,9 @@ func (s *Store) LabelLetters(ctx context.Context, app string, label func(id stri
 	}
 }
 
-// unlabelled returns letters without a label among the first hundred behind
-// after, and the last id that it looked at, empty at the end. all is whether no
-// letter misses in the labels.
+// unlabelled returns the unlabelled letters among the first hundred after after,
+// and the last id that it looked at, empty at the end. all: every letter has a
+// label entry.
 func (s *Store) unlabelled(ctx context.Context, app, after string) (bare []state.Letter, last string, all bool, err error) {
 	if err := errors.Join(ctx.Err(), staterules.Letter(app, "any")); err != nil {
 		return nil, "", false, err
@@ -121,8 +120,8 @@ func (s *Store) unlabelled(ctx context.Context, app, after string) (bare []state
 	return bare, last, all, nil
 }
 
-// putLabels stores labels of letters that are there still and have none. With
-// whole no letter misses in the labels any more.
+// putLabels stores labels for letters that still exist and have none. whole: every
+// letter now has a label entry.
 func (s *Store) putLabels(ctx context.Context, app string, labels []state.Letter, whole bool) error {
 	if len(labels) == 0 && !whole {
 		return nil

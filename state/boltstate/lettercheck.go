@@ -8,17 +8,17 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// letterCheck looks at the pages of dead letters behind Open, which takes long
-// where there are many. Nobody changes a letter before it has ended well, so
-// that the pages stay as they are, and it needs no transaction. Until then
-// readers look for themselves at the pages that they read.
+// letterCheck checks the pages of dead letters after Open, because that takes long
+// with many letters. No letter changes before it has succeeded, so the pages stay
+// as they are, and it needs no transaction. Until then readers check the pages
+// that they read.
 type letterCheck struct {
 	*checker
-	done chan struct{} // closed when it has ended
-	err  error         // what it has found; good when done is closed
+	done chan struct{} // closed at the end
+	err  error         // result; valid once done is closed
 }
 
-// The parts of a check, of which tests count and delay the reads.
+// The parts of a check. Tests count and delay the reads of each.
 const (
 	positionsPart = "positions"
 	lettersPart   = "letters"
@@ -31,7 +31,7 @@ func (o Options) reader(part string, file io.ReaderAt) io.ReaderAt {
 	return o.through(part, file)
 }
 
-// checkLetters begins the check that c has left, of letters in file.
+// checkLetters starts the rest of check c, for the letters in file.
 func checkLetters(c *checker, o Options, file io.ReaderAt) *letterCheck {
 	l := &letterCheck{checker: c, done: make(chan struct{})}
 	if c == nil || len(c.later) == 0 {
@@ -50,7 +50,7 @@ func checkLetters(c *checker, o Options, file io.ReaderAt) *letterCheck {
 	return l
 }
 
-// end gives the check up.
+// end stops the check.
 func (l *letterCheck) end() {
 	if l.checker != nil {
 		l.stop.Store(true)
@@ -58,7 +58,7 @@ func (l *letterCheck) end() {
 	<-l.done
 }
 
-// wait returns what the check has found, when it has ended.
+// wait waits for the check and returns its result.
 func (l *letterCheck) wait(ctx context.Context) error {
 	select {
 	case <-l.done:
@@ -73,14 +73,14 @@ func (l *letterCheck) wait(ctx context.Context) error {
 	}
 }
 
-// look looks at what is read to list n keys of b behind from.
+// look checks the pages that are read to list n keys of b after from.
 func (l *letterCheck) look(b *bbolt.Bucket, from string, n int) error {
 	select {
 	case <-l.done:
 		return l.err
 	default:
 	}
-	if b.RootPage() == 0 { // within a page that Open has looked at
+	if b.RootPage() == 0 { // in a page that Open has checked
 		return nil
 	}
 	if err := l.along(uint64(b.RootPage()), []byte(from), n); err != nil {
@@ -89,9 +89,9 @@ func (l *letterCheck) look(b *bbolt.Bucket, from string, n int) error {
 	return nil
 }
 
-// DamagedLetters returns why dead letters can be neither read nor stored: the
-// file is damaged where they are. It is nil as long as no damage is known: Open
-// looks at positions, and what it starts looks at letters.
+// DamagedLetters returns an error if the file is damaged where its dead letters
+// are: they can then be neither read nor stored. It is nil while no damage is
+// known. Open checks positions, and starts a check of letters.
 func (s *Store) DamagedLetters() error {
 	select {
 	case <-s.letters.done:

@@ -11,8 +11,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// PutLetter implements state.Letters. Letters put at the same time share a
-// commit.
+// PutLetter implements state.Letters. Concurrent calls share a commit.
 func (s *Store) PutLetter(ctx context.Context, app, id string, data []byte) error {
 	return s.PutLabelled(ctx, app, id, data, nil)
 }
@@ -35,7 +34,7 @@ func (s *Store) PutLabelled(ctx context.Context, app, id string, data, label []b
 	})
 }
 
-// changeLetters makes a change of letters, when the check of the file allows it.
+// changeLetters changes letters once the check of the file has passed.
 func (s *Store) changeLetters(ctx context.Context, doing string, change func(*bbolt.Tx) error) error {
 	err := s.letters.wait(ctx)
 	if err == nil {
@@ -75,8 +74,8 @@ func (s *Store) ListLetters(ctx context.Context, app, after string, limit int) (
 	return s.list(ctx, lettersBucket, app, after, limit, bytes.Clone)
 }
 
-// ListLetterHeads is ListLetters with no more than the first bytes of each
-// letter, so that many large ones can be counted.
+// ListLetterHeads is ListLetters with at most the first most bytes of each letter,
+// to count many large letters.
 func (s *Store) ListLetterHeads(ctx context.Context, app, after string, limit, most int) ([]state.Letter, error) {
 	return s.list(ctx, lettersBucket, app, after, limit, func(data []byte) []byte { return bytes.Clone(data[:min(len(data), most)]) })
 }

@@ -2,8 +2,8 @@ package boltstate
 
 import "fmt"
 
-// networkFileSystems are those whose locks and memory maps cannot be trusted
-// between machines, by the magic number of Linux.
+// networkFileSystems are file systems with unreliable locks and memory maps
+// between machines, by their magic number on Linux.
 var networkFileSystems = map[uint32]string{
 	0x6969:     "NFS",
 	0x517B:     "SMB",
@@ -21,8 +21,7 @@ var networkFileSystems = map[uint32]string{
 	0x01021997: "9P",
 }
 
-// refuseNetwork refuses dir when it is on a network file system. Where the
-// kind cannot be told it is let through.
+// refuseNetwork refuses dir on a network file system. It accepts an unknown kind.
 func refuseNetwork(dir string, kind func(dir string) (magic uint32, ok bool)) error {
 	magic, ok := kind(dir)
 	if name := networkFileSystems[magic]; ok && name != "" {

@@ -1,14 +1,13 @@
-// Package boltstate keeps positions, leases, dead letters and values in one file:
-// the store of a single daemon, which needs no set-up.
+// Package boltstate keeps positions, leases, dead letters and values in one file.
+// It is the store of a single daemon and needs no set-up.
 //
-// One process at a time has the file. A lock of the operating system enforces
-// that and ends with the process, however it ends; so whatever another process
-// owned when the file was opened is free to be claimed. The file does not
-// belong on a network file system, where neither the lock nor the memory map
-// can be trusted, and Open refuses one.
+// One process at a time may open the file. A lock of the operating system enforces
+// that, and ends with the process in any case. So at opening, every shard of
+// another process is free to be claimed. Do not put the file on a network file
+// system: lock and memory map are unreliable there, and Open refuses it.
 //
-// Beside the file stands a small one with the ending ".holder" that names the
-// process which has it. It is information only.
+// A small file with the ending ".holder" beside it names the process that has the
+// file. It is for information only.
 package boltstate
 
 import (
@@ -32,13 +31,13 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Options of a file; the zero value is ready to use.
+// Options for a file; the zero value is ready to use.
 type Options struct {
-	// LockTimeout is how long Open waits for another process to give the file
-	// up (default 5 s).
+	// LockTimeout is how long Open waits for another process to close the file
+	// (default 5 s).
 	LockTimeout time.Duration
 
-	through func(part string, file io.ReaderAt) io.ReaderAt // of tests: what checks read the file through
+	through func(part string, file io.ReaderAt) io.ReaderAt // for tests: wraps the file for the reads of checks
 }
 
 func (o Options) withDefaults() Options {
@@ -70,12 +69,12 @@ var (
 	_ state.Values  = (*Store)(nil)
 )
 
-// ErrLocked is wrapped by Open's error when another process has the file.
+// ErrLocked says that another process has the file. Open's error wraps it.
 var ErrLocked = errors.New("the state file is in use")
 
-// format is the version of what is in the file. A program reads files of its
-// own and older formats. A file begins with format 1, and has format 2 from its
-// first letter on, whose label a program of format 1 would not keep up to date.
+// format is the version of the file's content. A program reads its own and older
+// formats. A file starts with format 1 and gets format 2 with its first letter,
+// because a program of format 1 would not update the letter's label.
 const format = 2
 
 var (
@@ -84,12 +83,11 @@ var (
 	appsBucket = []byte("applications")
 )
 
-// Open opens the state file at path, or creates it and the directories above
-// it, readable by this user only. One that others may read is refused, since it
-// holds dead letters. The error of a file that another process has
-// wraps [ErrLocked] and names the process. It reads no dead letters: a file that
-// is damaged where they are is opened, and every call for letters says so, see
-// [Store.DamagedLetters].
+// Open opens the state file at path, or creates it and its directories, readable
+// by this user only. It refuses a file that others may read, because it contains
+// dead letters. If another process has the file, the error wraps [ErrLocked] and
+// names the process. Open does not read dead letters. If they are damaged, Open
+// succeeds and every call for letters fails; see [Store.DamagedLetters].
 func Open(path string, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -116,22 +114,22 @@ func Open(path string, o Options) (*Store, error) {
 	if err := s.open(o, check); err != nil {
 		return nil, s.explainOpen(o, err)
 	}
-	// Commits that can wait for company do so for this long.
+	// A commit that can be shared waits this long for others.
 	s.db.MaxBatchDelay = 2 * time.Millisecond
 	if err := s.adopt(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	// Also for a file that was there: whoever created it may have died before.
+	// Also for an existing file: its creator may have died before this step.
 	if err := syncDir(dir); err != nil {
 		return nil, errors.Join(s.explain("create", err), s.close())
 	}
-	// Information only: a full disk does not keep anybody from starting.
+	// For information only: a full disk must not prevent a start.
 	_ = os.WriteFile(s.holderPath(), []byte(holder()), 0o600)
 	return s, nil
 }
 
-// open checks the file and opens it. Between the two another process may have
-// had it: then it is checked again.
+// open checks the file and opens it. If another process had the file in between,
+// it checks again.
 func (s *Store) open(o Options, check func(path string, o Options) (*checker, error)) error {
 	for {
 		c, err := check(s.path, o)
@@ -162,15 +160,15 @@ func (s *Store) open(o Options, check func(path string, o Options) (*checker, er
 	}
 }
 
-// close gives the file up, when nobody reads it any more.
+// close closes the file once no goroutine reads it.
 func (s *Store) close() error {
 	s.letters.end()
 	return s.db.Close()
 }
 
-// create makes a new file whole before it gets its name: a crash leaves none,
-// or one that can be opened. A file that is there, also an empty one, is left
-// to bbolt, as is one whose file system has no hard links.
+// create completes a new file before it gets its name. A crash leaves no file, or
+// a valid one. bbolt handles an existing file, even an empty one, and file systems
+// without hard links.
 func (s *Store) create() error {
 	if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -178,7 +176,7 @@ func (s *Store) create() error {
 	dir, prefix := filepath.Dir(s.path), filepath.Base(s.path)+".new-"
 	old, err := os.ReadDir(dir)
 	for _, e := range old {
-		if strings.HasPrefix(e.Name(), prefix) { // of a crash
+		if strings.HasPrefix(e.Name(), prefix) { // left by a crash
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
@@ -200,11 +198,11 @@ func (s *Store) create() error {
 	if err := errors.Join(db.Update(mark), db.Close()); err != nil {
 		return err
 	}
-	_ = os.Link(f.Name(), s.path) // never in the place of another's
+	_ = os.Link(f.Name(), s.path) // never replaces another process's file
 	return nil
 }
 
-// mark makes an empty file ours.
+// mark marks an empty file as a state file.
 func mark(tx *bbolt.Tx) error {
 	b, err := tx.CreateBucket(metaBucket)
 	if err != nil {
@@ -214,8 +212,7 @@ func mark(tx *bbolt.Tx) error {
 	return errors.Join(err, b.Put(formatKey, []byte("1")))
 }
 
-// adopt marks an empty file as ours, or checks that a file is one that this
-// program can read.
+// adopt marks an empty file, or checks that this program can read the file.
 func (s *Store) adopt() error {
 	var found string
 	var ours, empty bool
@@ -251,9 +248,9 @@ func (s *Store) adopt() error {
 // Path returns the absolute path of the file.
 func (s *Store) Path() string { return s.path }
 
-// Close gives the file up. Methods called afterwards fail.
+// Close closes the file. Later calls fail.
 func (s *Store) Close() error {
-	// Before the lock is gone, lest another's name is removed.
+	// Remove it while the lock is held, so that another process's file stays.
 	_ = os.Remove(s.holderPath())
 	if err := s.close(); err != nil {
 		return s.explain("close", err)
@@ -289,7 +286,7 @@ func (s *Store) explainOpen(o Options, err error) error {
 	return s.explain("open", err)
 }
 
-// explain says what failed with the file, and what to do where that is known.
+// explain adds the failed action to err, and advice for known errors.
 func (s *Store) explain(doing string, err error) error {
 	advice := ""
 	switch {
@@ -311,7 +308,7 @@ func (s *Store) explain(doing string, err error) error {
 	return fmt.Errorf("state file %s: cannot %s: %w%s", s.path, doing, err, advice)
 }
 
-// is reports whether err is errno; bbolt keeps of some errors the text only.
+// is reports whether err is errno. bbolt keeps only the text of some errors.
 func is(err error, errno syscall.Errno) bool {
 	return errors.Is(err, errno) || strings.HasSuffix(err.Error(), ": "+errno.Error())
 }

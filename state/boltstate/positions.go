@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// The file holds applications → name → streams → ARN → {start, shards → id},
-// nested, so that no two names can run into one another.
+// The file holds applications → name → streams → ARN → {start, shards → id}.
+// Nested buckets keep names apart.
 var (
 	streamsBucket = []byte("streams")
 	shardsBucket  = []byte("shards")
@@ -39,7 +39,7 @@ type storedShard struct {
 	Epoch    uint64 `json:"epoch"`
 }
 
-// find descends to a bucket; nil when it is not there.
+// find descends to a bucket; nil if it does not exist.
 func find(tx *bbolt.Tx, path ...[]byte) *bbolt.Bucket {
 	b := tx.Bucket(appsBucket)
 	for _, name := range path {
@@ -51,7 +51,7 @@ func find(tx *bbolt.Tx, path ...[]byte) *bbolt.Bucket {
 	return b
 }
 
-// grow descends to a bucket and creates what is not there.
+// grow descends to a bucket and creates missing ones.
 func grow(tx *bbolt.Tx, path ...[]byte) (*bbolt.Bucket, error) {
 	b, err := tx.CreateBucketIfNotExists(appsBucket)
 	for _, name := range path {
@@ -127,7 +127,7 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 		return state.Start{}, err
 	}
 	err := s.db.Update(func(tx *bbolt.Tx) error {
-		if err := read(tx); err != nil || found { // another was first
+		if err := read(tx); err != nil || found { // another caller was first
 			return err
 		}
 		have = storedStart{Position: want.Position, At: want.At}
@@ -224,7 +224,7 @@ func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string)
 	return nil
 }
 
-// Claim implements state.Store. Claims made at the same time share a commit.
+// Claim implements state.Store. Concurrent calls share a commit.
 func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, owner string) (state.Shard, error) {
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return state.Shard{}, err
@@ -269,8 +269,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	return claimed, nil
 }
 
-// Checkpoint implements state.Store: all that can be stored is stored in one
-// transaction.
+// Checkpoint implements state.Store: one transaction stores every valid position.
 func (s *Store) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
 	if len(cs) == 0 {
 		return nil
@@ -312,8 +311,7 @@ func (s *Store) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
 	return nil
 }
 
-// Release implements state.Store. Releases made at the same time share a
-// commit.
+// Release implements state.Store. Concurrent calls share a commit.
 func (s *Store) Release(ctx context.Context, l state.Lease) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -367,8 +365,8 @@ func (s *Store) Forget(ctx context.Context, st state.Stream, shardIDs ...string)
 	return nil
 }
 
-// Heartbeat implements state.Store. It says so to this process only: whoever
-// opens the file later does so after its end.
+// Heartbeat implements state.Store. It concerns this process only: a later process
+// opens the file after its end.
 func (s *Store) Heartbeat(ctx context.Context, owner string) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Applications lists those of which anything is stored, ordered by name.
+// Applications returns the names of the stored applications in order.
 func (s *Store) Applications(ctx context.Context) (names []string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -28,8 +28,8 @@ func (s *Store) Applications(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// ResetShards forgets how far shards are settled: each begins anew. It asks
-// nobody who owns them: it is for a file that no daemon works with.
+// ResetShards deletes the positions of shards: each starts from its beginning. It
+// ignores leases: use it only while no daemon uses the file.
 func (s *Store) ResetShards(ctx context.Context, st state.Stream, shardIDs ...string) error {
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return err
@@ -52,9 +52,9 @@ func (s *Store) ResetShards(ctx context.Context, st state.Stream, shardIDs ...st
 	return nil
 }
 
-// ResetStream forgets a stream, and in the same transaction stores where it
-// begins; the zero start stores nothing, as of a stream that was never read. It
-// is, as ResetShards, for a file that no daemon works with.
+// ResetStream deletes a stream and stores its new start in the same transaction.
+// The zero start stores nothing, as if the stream was never read. Use it only
+// while no daemon uses the file.
 func (s *Store) ResetStream(ctx context.Context, st state.Stream, start state.Start) error {
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Values stand beside streams and letters in their application's bucket: an
-// older program, which does not know them, leaves them as they are.
+// Values are beside streams and letters in their application's bucket. Older
+// programs ignore and keep them.
 
-// PutValue implements state.Values. Values put at the same time share a commit.
+// PutValue implements state.Values. Concurrent calls share a commit.
 func (s *Store) PutValue(ctx context.Context, app, name string, data []byte) error {
 	if err := errors.Join(ctx.Err(), staterules.Value(app, name, data)); err != nil {
 		return err

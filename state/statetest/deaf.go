@@ -7,19 +7,19 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Deaf is a Store that ignores the contexts of its calls, as a state file does
-// whose disk is full or dying. While it hangs no call returns; each is carried
-// out when the store goes on. Its methods are safe for concurrent use.
+// Deaf is a Store that ignores the contexts of its calls, like a state file on a
+// full or failing disk. While it hangs, no call returns; later it carries out
+// every call. Its methods are safe for concurrent use.
 type Deaf struct {
 	Store state.Store
 
 	mu   sync.Mutex
-	hung chan struct{} // closed when the store goes on; nil: it does not hang
+	hung chan struct{} // closed when the store continues; nil: it does not hang
 }
 
 var _ state.Store = (*Deaf)(nil)
 
-// Hang has all calls hang from now on.
+// Hang makes all calls hang.
 func (d *Deaf) Hang() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -28,7 +28,7 @@ func (d *Deaf) Hang() {
 	}
 }
 
-// GoOn carries out the calls that hang, and all that come.
+// GoOn carries out all hanging and later calls.
 func (d *Deaf) GoOn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -41,14 +41,14 @@ func testForget(t *testing.T, s state.Store) {
 	if _, err := s.Start(t.Context(), streamA, latest()); err != nil {
 		t.Fatal(err)
 	}
-	forget(t, s, streamA, shard1) // of which nothing is stored
+	forget(t, s, streamA, shard1) // not stored
 	stored(t, s, streamA)
 
 	finished(t, s, streamA, shard1, "")
 	kept := finished(t, s, streamA, shard2, shard1) // not named
 	_, l3 := claim(t, s, streamA, shard3, shard2, "me")
 	checkpoint(t, s, end(l3, number(9)))
-	held := shard(t, s, streamA, shard3) // finished, by one who lives
+	held := shard(t, s, streamA, shard3) // finished, with a living owner
 	_, l4 := claim(t, s, streamA, shard4, shard3, "me")
 	checkpoint(t, s, at(l4, number(9)))
 	if err := s.Release(t.Context(), l4); err != nil {
@@ -64,7 +64,7 @@ func testForget(t *testing.T, s state.Store) {
 		stored(t, s, streamA, kept, held, unfinished)
 		forget(t, s, streamA)
 	}
-	checkpoint(t, s, end(l3, number(10))) // its lease is still good
+	checkpoint(t, s, end(l3, number(10))) // its lease is still valid
 	if err := s.Release(t.Context(), l3); err != nil {
 		t.Fatalf("Release of a shard that was not forgotten: %v", err)
 	}
@@ -87,8 +87,8 @@ func testForgetApart(t *testing.T, s state.Store) {
 	stored(t, s, other, two)
 }
 
-// A forgotten shard is one that was never stored; but its parent's epoch
-// counts, and its child keeps its own.
+// A deleted shard is like one never stored, but its parent's epoch counts, and its
+// child keeps its own.
 func testForgotten(t *testing.T, s state.Store) {
 	for range 4 {
 		claim(t, s, streamA, shard1, "", "me")

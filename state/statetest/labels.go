@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// testLabels tests letters that have labels.
+// testLabels tests letters with labels.
 func testLabels(t *testing.T, letters state.Letters) {
 	l, ok := letters.(state.Labels)
 	if !ok {

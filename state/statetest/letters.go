@@ -125,10 +125,10 @@ func testLettersPages(t *testing.T, l state.Letters) {
 }
 
 func testLettersBytes(t *testing.T, l state.Letters) {
-	want := map[string][]byte{ // in no order
+	want := map[string][]byte{ // unordered
 		"b": {0, 0xff, '\n', 0x7f, '"'},
 		"B": []byte(`{"json": true}`),
-		// Two images of 400 KB and what is around them.
+		// Two images of 400 KB and their metadata.
 		"é":   bytes.Repeat([]byte{0xfe, 'x'}, 500_000),
 		"a/b": []byte("null"),
 		"10":  []byte("\"\\ud800\""),

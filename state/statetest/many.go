@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// many is more than one request of some service may hold.
+// many is more than one request to some services may hold.
 const many = 150
 
 func manyIDs(prefix string) (all []string) {
@@ -19,8 +19,8 @@ func manyIDs(prefix string) (all []string) {
 	return all
 }
 
-// testHundreds stores and lists more at once than a page or a transaction of
-// some database holds.
+// testHundreds stores and lists more than fits into a page or a transaction of
+// some databases.
 func testHundreds(t *testing.T, s state.Store) {
 	closed, open := manyIDs("closed"), manyIDs("open")
 	if err := s.Finish(t.Context(), streamA, closed...); err != nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Owners tests how long an owner lives. s is empty; timeout is how long an
-// owner counts as living after a sign of life, and pass lets as much time go by
-// in which nobody gives one. It takes no time in a bubble of testing/synctest,
-// where pass is time.Sleep.
+// Owners tests how long an owner lives. s is empty. timeout is how long an owner
+// lives after a heartbeat; pass lets that much time go by without one. It takes no
+// time in a bubble of testing/synctest, where pass is time.Sleep.
 func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.Duration)) {
 	t.Helper()
 	almost := timeout - timeout/10
@@ -27,7 +26,7 @@ func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.D
 			t.Fatalf("%s: Claim = %+v, %v; want ErrHeld", when, sh, err)
 		}
 	}
-	heartbeat("nobody") // who has nothing yet
+	heartbeat("nobody") // owns nothing
 	mine, lease := claim(t, s, streamA, shard1, "", "me")
 	claim(t, s, streamA, shard2, "", "me")
 	for range 3 {
@@ -53,13 +52,13 @@ func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.D
 	if shards, err := s.Shards(t.Context(), streamA); err != nil || len(shards) != 3 {
 		t.Fatalf("stored: %+v, %v; want the 3 that are not finished", shards, err)
 	}
-	// Nobody has claimed it: the lease is still good.
+	// No one has claimed it: the lease is still valid.
 	checkpoint(t, s, at(lease, number(1)))
 	yours, taken := claim(t, s, streamA, shard1, "", "you")
 	if yours.Epoch <= mine.Epoch || yours.Position.Sequence != number(1) {
 		t.Fatalf("a silent owner's shard: %+v, before: %+v", yours, mine)
 	}
-	heartbeat("me") // does not bring back what was lost
+	heartbeat("me") // does not restore a lost lease
 	checkpointErr(t, s, at(lease, number(2)), state.ErrLeaseLost)
 	if err := s.Release(t.Context(), lease); !errors.Is(err, state.ErrLeaseLost) {
 		t.Fatalf("Release of what was lost: %v, want ErrLeaseLost", err)

@@ -179,7 +179,7 @@ func testChildEpoch(t *testing.T, s state.Store) {
 	if grandchild.Epoch <= child.Epoch {
 		t.Fatalf("the grandchild's epoch %d is not above the child's %d", grandchild.Epoch, child.Epoch)
 	}
-	// Of a claim that names no parent the stored one counts.
+	// If a claim names no parent, the stored parent counts.
 	for range 5 {
 		parent, _ = claim(t, s, streamA, shard1, "", "me")
 	}
@@ -187,7 +187,7 @@ func testChildEpoch(t *testing.T, s state.Store) {
 	if again.Epoch <= parent.Epoch {
 		t.Fatalf("the child's epoch %d is not above its parent's %d", again.Epoch, parent.Epoch)
 	}
-	// A parent that was trimmed before we saw it is not stored.
+	// A parent trimmed before the poller saw it is not stored.
 	orphan, _ := claim(t, s, streamA, "shardId-00000001414576573624-00000004", "shardId-unknown", "me")
 	if orphan.Epoch == 0 || orphan.Parent != "shardId-unknown" {
 		t.Fatalf("orphan: %+v", orphan)
@@ -357,7 +357,7 @@ func testApart(t *testing.T, s state.Store) {
 	recreated, other := streamA, streamA
 	recreated.ARN = strings.Replace(streamA.ARN, "2026-01-01", "2026-02-02", 1)
 	other.Application = "other"
-	// Names that run into one another when they are joined carelessly.
+	// Names that collide if they are joined carelessly.
 	joined := []state.Stream{{Application: "a/", ARN: "b"}, {Application: "a", ARN: "/b"}, {Application: "a#", ARN: "b"}, {Application: "a", ARN: "#b"}}
 	all := append([]state.Stream{streamA, recreated, other}, joined...)
 	leases := make([]state.Lease, len(all))
@@ -397,7 +397,7 @@ func testStreams(t *testing.T, s state.Store) {
 			t.Fatalf("Streams(%s) = %v, %v; want %v", app, got, err, want)
 		}
 	}
-	// Asking about a stream, in vain, stores nothing.
+	// A failed request about a stream stores nothing.
 	if _, err := s.Start(t.Context(), of("app", "z"), state.Start{}); !errors.Is(err, state.ErrNoStart) {
 		t.Fatal(err)
 	}

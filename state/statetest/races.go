@@ -11,8 +11,8 @@ import (
 
 const rounds = 10
 
-// testCheckpointRace stores positions of one lease at the same time: whatever
-// their order, the greatest is stored in the end.
+// testCheckpointRace stores positions of one lease concurrently: the greatest is
+// stored in the end.
 func testCheckpointRace(t *testing.T, s state.Store) {
 	const writers = 8
 	_, l := claim(t, s, streamA, shard1, "", "me")
@@ -33,7 +33,7 @@ func testCheckpointRace(t *testing.T, s state.Store) {
 	}
 }
 
-// testClaimCheckpointRace claims a shard while its owner stores positions: a
+// testClaimCheckpointRace claims a shard while its owner stores positions. A
 // position is stored before the claim, which then returns it, or not at all.
 func testClaimCheckpointRace(t *testing.T, s state.Store) {
 	_, l := claim(t, s, streamA, shard1, "", "me")

@@ -27,7 +27,7 @@ func testRestart(t *testing.T, open func() state.Store) {
 	}
 	expect(t, s, streamA, state.Shard{ID: shard1, Position: state.Position{Finished: true}})
 	expect(t, s, streamA, before)
-	// The lease is good until somebody claims it.
+	// The lease is valid until the next claim.
 	checkpoint(t, s, at(l, number(5)))
 	before.Position.Sequence = number(5)
 	closeStore(t, s)

@@ -1,5 +1,6 @@
-// Package statetest holds the conformance suite of state.Store, state.Letters,
-// state.Labels and state.Values: every sentence of their contract is a test here.
+// Package statetest is the conformance suite of state.Store, state.Letters,
+// state.Labels and state.Values: every sentence of their contracts has a test
+// here.
 package statetest
 
 import (
@@ -11,9 +12,9 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Run tests a store. open returns a new, empty one; it is closed by the suite.
-// A store that implements state.Letters or state.Values is tested as that too.
-// How long an owner lives is tested by Owners.
+// Run tests a store. open returns a new, empty store; the suite closes it. Run
+// also tests state.Letters and state.Values if the store implements them. Owners
+// tests how long an owner lives.
 func Run(t *testing.T, open func(t *testing.T) state.Store) {
 	for _, test := range []struct {
 		name string
@@ -66,7 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 	})
 }
 
-// RunLetters tests a store of letters only. open returns a new, empty one.
+// RunLetters tests a store of letters only. open returns a new, empty store.
 func RunLetters(t *testing.T, open func(t *testing.T) state.Letters) {
 	runLetters(t, func(t *testing.T) (state.Letters, func() error) {
 		return open(t), func() error { return nil }
@@ -100,9 +101,9 @@ func runLetters(t *testing.T, open func(t *testing.T) (l state.Letters, close fu
 	}
 }
 
-// RunDurable tests, beyond Run, that all survives the end of the process.
-// newStore returns a function that opens one store again and again; each is
-// closed before the next is opened.
+// RunDurable also tests that everything survives the end of the process. newStore
+// returns a function that opens one store repeatedly; the suite closes each before
+// the next.
 func RunDurable(t *testing.T, newStore func(t *testing.T) (open func() state.Store)) {
 	Run(t, func(t *testing.T) state.Store { return newStore(t)() })
 	t.Run("after a restart", func(t *testing.T) { testRestart(t, newStore(t)) })

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// RunValues tests a store of values only. open returns a new, empty one.
+// RunValues tests a store of values only. open returns a new, empty store.
 func RunValues(t *testing.T, open func(t *testing.T) state.Values) {
 	runValues(t, func(t *testing.T) (state.Values, func() error) {
 		return open(t), func() error { return nil }
@@ -53,7 +53,7 @@ func putValue(t *testing.T, v state.Values, app, name, data string) {
 	}
 }
 
-// values lists those with the prefix, as name=data.
+// values lists the values with the prefix, as name=data.
 func values(t *testing.T, v state.Values, app, prefix string) (got []string) {
 	t.Helper()
 	all, err := v.ListValues(t.Context(), app, prefix)
@@ -149,7 +149,7 @@ func testValuesCopied(t *testing.T, v state.Values) {
 }
 
 func testValuesByPrefix(t *testing.T, v state.Values) {
-	for _, name := range []string{"b/2", "b", "a/1", "b/10", "b0", "é", "b/é"} { // in no order
+	for _, name := range []string{"b/2", "b", "a/1", "b/10", "b0", "é", "b/é"} { // unordered
 		putValue(t, v, "app", name, "x")
 	}
 	for prefix, want := range map[string][]string{

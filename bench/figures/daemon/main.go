@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command daemon is the daemon that bench/figures measures: a whole program
-// with default settings, whose handlers do nothing but what a figure needs.
+// Command daemon is the daemon that bench/figures measures: a whole program with
+// default settings, whose handlers do only what a figure needs.
 package main
 
 import (

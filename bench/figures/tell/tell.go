@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package tell is what the programs of bench/figures have in common: how they
-// report to it, one JSON object a line on their standard output.
+// Package tell is the reports of the programs of bench/figures: one JSON object
+// per line on standard output.
 package tell
 
 import (

@@ -23,8 +23,8 @@ import (
 	"github.com/sluicehq/sluice/run"
 )
 
-// command is one of those that the program has besides running. Each works on the
-// first table of SLUICE_TABLES.
+// command is a command of the program besides running. Each uses the first table
+// of SLUICE_TABLES.
 type command struct {
 	usage   string
 	does    string

@@ -59,7 +59,7 @@ func show(ctx context.Context, c *call) error {
 	return e.Encode(shown)
 }
 
-// read returns what is shown.
+// read returns the data to show.
 func read(ctx context.Context, table *manhunt.Table, what string, of []string, q manhunt.SearchQuery) (any, error) {
 	switch what {
 	case "search":

@@ -74,7 +74,7 @@ func parse(it sluice.Item) (in incident, due time.Time, err error) {
 	return in, started.Add(time.Duration(in.now.LimitSeconds) * time.Second), nil
 }
 
-// get reads an incident, consistently; the absent Item is one that is not there.
+// get reads an incident consistently; a missing one is the absent Item.
 func (a *app) get(ctx context.Context, id string) (sluice.Item, error) {
 	it, err := a.d.Store.Get(ctx, a.d.Table, key(id))
 	if err != nil {
@@ -94,7 +94,7 @@ func (in incident) search() manhunt.NewSearch {
 	}
 }
 
-// stages counts the stages of an image; what is no list has none.
+// stages counts the stages of an image; a value that is not a list has none.
 func stages(it sluice.Item) int {
 	v, _ := it.Lookup("stages")
 	if v.Kind() != item.L {

@@ -25,7 +25,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store   manhunt.Store
 	Table   string // default DefaultTable
@@ -34,14 +34,14 @@ type Deps struct {
 	// Send makes the timers' messages durable, in a queue that is consumed by
 	// the same routes.
 	Send     func(ctx context.Context, m sluice.Message) error
-	MaxDelay time.Duration    // of a message; what is due later hops (default 15 min, what SQS allows)
+	MaxDelay time.Duration    // of a message; a later one hops (default 15 min, the limit of SQS)
 	Now      func() time.Time // default time.Now
 }
 
 // DefaultTable is the table's name where no other is given.
 const DefaultTable = "reflex"
 
-// app is what the handlers share.
+// app is shared by the handlers.
 type app struct {
 	d        Deps
 	searches *manhunt.Table
@@ -123,9 +123,9 @@ func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
 	return a.setTimer(ctx, in, due)
 }
 
-// reopen begins a new round of the searches that Reflex itself has canceled, as it does
-// when the incident fails: those of the stages before, too. One that somebody else has
-// ended stays so.
+// reopen begins a new round of the searches that Reflex itself has canceled, for
+// example when the incident failed, including those of earlier stages. A search
+// that somebody else has ended stays ended.
 func (a *app) reopen(ctx context.Context, in incident) error {
 	for stage := int64(1); stage <= in.Stage; stage++ {
 		id := SearchID(in.ID, stage)
@@ -165,9 +165,9 @@ func ending(incident sluice.Item, rec *sluice.Record) manhunt.Ending {
 	return manhunt.Ending{By: itself, At: rec.Created, Why: why}
 }
 
-// fail ends an incident that is malformed, and says why on the item. The record that
-// did so becomes a dead letter; one that comes again, or when the incident is over, is
-// a Skip: a function goes on behind it.
+// fail ends a malformed incident and writes the reason to the item. The record
+// becomes a dead letter. A record that comes again, or after the incident is over,
+// is a Skip, so that a function continues.
 func (a *app) fail(ctx context.Context, it sluice.Item, why error) error {
 	was, there := it.Lookup("status")
 	if !it.Exists() || was.Kind() == item.S && was.Str() != open {
@@ -285,9 +285,9 @@ func (a *app) end(ctx context.Context, rec *sluice.Record) error {
 	return a.cancel(ctx, rec, it, int64(max(stages(rec.Old), stages(rec.New))))
 }
 
-// cancel cancels the searches of an incident. Stages may have been taken off the list
-// since, and a record may lack the old image: the stages behind those that are known go
-// on until one has no search.
+// cancel cancels the searches of an incident. Stages may have been removed from
+// the list since, and a record may lack the old image. So it continues past the
+// known stages until one has no search.
 func (a *app) cancel(ctx context.Context, rec *sluice.Record, it sluice.Item, known int64) error {
 	id := text(rec.Keys, "PK")
 	for stage := int64(1); ; stage++ {

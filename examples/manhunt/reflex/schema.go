@@ -12,8 +12,8 @@ import (
 //go:embed schema.json
 var schema []byte
 
-// Create makes a table with its stream, unless it is there, and returns when it
-// can be written to.
+// Create creates a table with its stream, unless it exists, and returns when it is
+// writable.
 func Create(ctx context.Context, cfg aws.Config, table string) error {
 	return manhunt.CreateBy(ctx, cfg, table, schema)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Clean does what Delete would have done beside a document that was deleted past
-// the writer: its pairs go, and are taken off the counts; its own counts go if
-// they are 0. It can be repeated. again says that the document is there once
-// more, and that what is beside it is its own.
+// Clean does what Delete would have done for a document that was deleted without
+// the writer. It deletes its pairs, subtracts them from the counts, and deletes
+// its own counts if they are 0. It can be repeated. again means that the document
+// exists again, and that the rows beside it are its own.
 func (w *Writer) Clean(ctx context.Context, typ, id string) (again bool, err error) {
-	// Each transaction looks for the document itself; that it is there is found
-	// here even when nothing is left to clean.
+	// Each transaction checks the document itself. This read finds an existing
+	// document even if nothing is left to clean.
 	it, err := w.c.Store.Get(ctx, w.c.Table, EntityKey(typ, id))
 	if err != nil || it.Exists() {
 		return it.Exists(), err

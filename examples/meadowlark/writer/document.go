@@ -16,9 +16,9 @@ type Document struct {
 	NaturalKey string      // such as NK#schoolId=122
 	Info       sluice.Item // the document itself
 
-	// Identity is the natural key as that which the document is a kind of, such
-	// as NK#educationOrganizationId=122. The id is its hash, and only where
-	// there is none that of NaturalKey.
+	// Identity is the natural key under the kind of the document, such as
+	// NK#educationOrganizationId=122. The id is its hash, or that of NaturalKey
+	// if Identity is empty.
 	Identity string
 
 	// What it refers to, descriptors too. What is written down twice is one
@@ -39,7 +39,7 @@ type stored struct{ id, naturalKey string }
 
 // Reference names another document.
 type Reference struct {
-	NaturalKey string // of which its id is the hash; of a descriptor NK# and its URI
+	NaturalKey string // its hash is the id; of a descriptor NK# and its URI
 	Type       string // its own, or what it is a kind of
 }
 

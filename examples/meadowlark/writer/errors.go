@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrReference says that a document refers to one that is not there; as a
-	// [*ReferenceError] it says to which.
+	// ErrReference says that a document refers to a missing one. A
+	// [*ReferenceError] names it.
 	ErrReference = errors.New("reference to a document that does not exist")
 	// ErrReferenced says that others refer to a document; as a
 	// [*ReferencedError] it says who.
@@ -22,7 +22,7 @@ var (
 	ErrBusy = errors.New("the document keeps changing")
 )
 
-// ReferenceError is an ErrReference: what is missing.
+// ReferenceError is an ErrReference with the missing documents.
 type ReferenceError struct{ Missing []Reference }
 
 func (e *ReferenceError) Error() string { return fmt.Sprintf("%v: %v", ErrReference, e.Missing) }
@@ -35,7 +35,7 @@ type ReferencedError struct{ ForeignKeys []ForeignKey }
 func (e *ReferencedError) Error() string { return fmt.Sprintf("%v: %v", ErrReferenced, e.ForeignKeys) }
 func (e *ReferencedError) Unwrap() error { return ErrReferenced }
 
-// InvalidError says what is wrong with a document, whatever the table holds.
+// InvalidError says why a document is invalid, whatever the table contains.
 type InvalidError struct{ Text string }
 
 func (e *InvalidError) Error() string { return "document: " + e.Text }

@@ -36,7 +36,7 @@ const (
 	TRef   = "tref"   // who refers to a document
 )
 
-// Kind tells an item by its key; "" is none of ours.
+// Kind returns the kind of an item by its key; "" for an unknown key.
 func Kind(key sluice.Item) string {
 	pk, sk := text(key, "pk"), text(key, "sk")
 	switch {

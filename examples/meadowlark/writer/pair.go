@@ -55,8 +55,8 @@ func (w *Writer) link(d Document, ref Reference, p pair) []step {
 	}
 }
 
-// unlink deletes a pair, and takes it off its count if that is there. gone are
-// those whose count was found to be absent.
+// unlink deletes a pair, and subtracts it from its count if that exists. gone has
+// the targets whose count was absent.
 func (w *Writer) unlink(p pair, gone map[string]bool) []step {
 	steps := []step{
 		{op: w.delete(p.fref()).If(present), means: changed},

@@ -17,7 +17,7 @@ type ForeignKey struct {
 	Type       string
 }
 
-// MaxForeignKeys are those that are listed at most: a message has to hold them.
+// MaxForeignKeys limits the listed keys, which must fit into a message.
 const MaxForeignKeys = 500
 
 // Document returns a document, without its references; false when there is none.
@@ -86,15 +86,15 @@ func (w *Writer) Secured(ctx context.Context, securityStudentID, securityEdOrgID
 	return found, nil
 }
 
-// Dangling is a reference to what is not there.
+// Dangling is a reference to a missing document.
 type Dangling struct {
 	From, To    string       // ids
 	Type        string       // partition key under which To was looked for
 	ForeignKeys []ForeignKey // From, if the table says who that is
 }
 
-// Dangling looks at a reference by the key of its FREF item: false when what it
-// refers to is there, or the reference itself is not any more.
+// Dangling checks a reference by the key of its FREF item: false if its target
+// exists, or if the reference no longer does.
 func (w *Writer) Dangling(ctx context.Context, fref sluice.Item) (d Dangling, ok bool, err error) {
 	it, err := w.c.Store.Get(ctx, w.c.Table, fref)
 	if err != nil || !it.Exists() {

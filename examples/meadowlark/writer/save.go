@@ -23,8 +23,8 @@ func (w *Writer) Create(ctx context.Context, d Document) error {
 	return nil
 }
 
-// Update writes a document in the place of the one that is there. Of two updates
-// at once the one that comes second stays.
+// Update replaces an existing document. Of two concurrent updates the later one
+// stays.
 func (w *Writer) Update(ctx context.Context, d Document) error {
 	if err := d.validate(w.c.Resources); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (w *Writer) update(ctx context.Context, d Document) ([]step, error) {
 	return []step{{op: unchanged(dynamo.Put(w.c.Table, d.item()), old), means: changed}}, nil
 }
 
-// unchanged makes op conditional on the document being the one that was read.
+// unchanged makes op conditional on the document as it was read.
 func unchanged(op dynamo.Op, old sluice.Item) dynamo.Op {
 	if rev, ok := old.Lookup("rev"); ok {
 		return op.If("rev = :rev").Value(":rev", rev)
@@ -121,8 +121,8 @@ func unchanged(op dynamo.Op, old sluice.Item) dynamo.Op {
 	return op.If(present + " AND attribute_not_exists(rev)")
 }
 
-// refer makes d's references out of the pairs that are there: descriptors are
-// looked at, what is new is linked, what is not meant any more unlinked.
+// refer turns the existing pairs into d's references: it checks descriptors, links
+// new targets, and unlinks old ones.
 func (w *Writer) refer(d Document, pairs []pair, gone map[string]bool) (steps []step) {
 	self := d.ID()
 	var done []Reference
@@ -147,9 +147,9 @@ func (w *Writer) refer(d Document, pairs []pair, gone map[string]bool) (steps []
 			linked[id] = p.counter
 			steps = append(steps, w.link(d, ref, p)...)
 		case !counter.Equal(p.counter):
-			// Under another name of what is linked already, such as School and
-			// EducationOrganization: one pair is enough to keep it, and it has
-			// to be that, too.
+			// Another name of a linked target, such as School and
+			// EducationOrganization: one pair is enough to keep it, but it must
+			// have this name too.
 			steps = append(steps, step{op: w.check(p.counter, present), means: missing, ref: ref})
 		}
 		kept[id] = true

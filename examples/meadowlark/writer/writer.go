@@ -49,10 +49,10 @@ func New(c Config) (*Writer, error) {
 	return &Writer{c: c}, nil
 }
 
-// rev is the time in µs, or what is above least, and none that this Writer has given
-// before. A document is known by it: one that is deleted and created again has
-// another, so that a change which has read the first is not made to the second.
-// For Writers of several processes their clocks see to that.
+// rev is the time in µs, or a number above least, and never one that this Writer
+// has used. It identifies a document: one that is deleted and created again has
+// another rev, so a change based on the first is not applied to the second.
+// Between processes their clocks ensure that.
 func (w *Writer) rev(least int64) int64 {
 	for {
 		last := w.last.Load()
@@ -83,11 +83,11 @@ type meaning uint8
 
 const (
 	changed     meaning = iota // others were faster: to be read again
-	exists                     // what is to be created is there
-	missing                    // what is referred to is not there
+	exists                     // the item to create exists
+	missing                    // the target of a reference does not exist
 	referenced                 // others refer to it
 	counterGone                // the count of a pair that goes is gone
-	counterBack                // it is there again
+	counterBack                // it exists again
 )
 
 // transact makes the steps, all or none, and returns those whose condition does

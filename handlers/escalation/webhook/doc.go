@@ -1,13 +1,11 @@
-// Package webhook tells a URL of a user's about an escalation: a POST of JSON
-// with an Idempotency-Key, whose answer says whether that was done, will never
-// be, or is to be tried again.
+// Package webhook notifies a user's URL about an escalation: a POST of JSON with
+// an Idempotency-Key. The response means done, failed for good, or try again.
 //
 //	hook, err := webhook.New(webhook.Options{})
 //	err = hook.Post(ctx, webhook.Call{URL: url, Key: "a271244#0", Body: body})
 //
-// The URLs come from users, and are not trusted: only https is spoken unless
-// the options allow http, redirects lead to no other host, nothing of an answer
-// is kept but its status, and addresses that are not public are refused unless
-// the options allow them, so that a user cannot make the program call the
-// services beside it.
+// URLs come from users and are not trusted. Only https is allowed, unless the
+// options allow http. Redirects must stay on the host. Only the status of a
+// response is kept. Addresses outside the public Internet are refused unless the
+// options allow them, so that a user cannot reach services near the program.
 package webhook

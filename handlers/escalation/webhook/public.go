@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// reserved are networks that IsGlobalUnicast and IsPrivate let pass, and that
-// are not the public Internet.
+// reserved are networks that pass IsGlobalUnicast and are not private, but are not
+// on the public Internet.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),      // this network, RFC 791
 	netip.MustParsePrefix("100.64.0.0/10"),  // providers' own, RFC 6598
@@ -18,7 +18,7 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),      // site-local, RFC 3879
 }
 
-// What leads through a gateway to the IPv4 address that it holds.
+// Prefixes of addresses that a gateway translates to the IPv4 address inside.
 var (
 	nat64 = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052: its last four bytes
 	sixTo = netip.MustParsePrefix("2002::/16")    // 6to4, RFC 3056: bytes 2 to 5

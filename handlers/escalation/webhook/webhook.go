@@ -22,8 +22,8 @@ import (
 type Options struct {
 	Timeout      time.Duration // of one call with its redirects (default 10 s)
 	MaxBody      int           // bytes of a Call's Body (default 256 KiB)
-	AllowHTTP    bool          // URLs may be http, too
-	AllowPrivate bool          // addresses may be loopback, private or link-local, too
+	AllowHTTP    bool          // allows http URLs
+	AllowPrivate bool          // allows loopback, private and link-local addresses
 	UserAgent    string        // default "sluice-webhook/1"
 	Now          func() time.Time
 }
@@ -55,10 +55,10 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Limits of what is read and waited for, whatever the other side says.
+// Limits on reading and waiting, whatever the server sends.
 const (
 	maxRedirects = 5
-	maxAnswer    = 64 << 10 // read so that the connection can be used again
+	maxAnswer    = 64 << 10 // read to reuse the connection
 )
 
 // Client posts to URLs. It is safe for concurrent use.
@@ -67,7 +67,7 @@ type Client struct {
 	http *http.Client
 }
 
-// New returns a Client, or an error that names every option that is wrong.
+// New returns a Client, or an error that names every invalid option.
 func New(o Options) (*Client, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -94,16 +94,16 @@ func New(o Options) (*Client, error) {
 // Call is one POST.
 type Call struct {
 	URL  string
-	Key  string // idempotency key: the same in every call for the same thing
+	Key  string // idempotency key: the same in every call for the same event
 	Body []byte // JSON
 }
 
-// Post makes the call. nil is an answer 2xx. [sluice.Permanent] is one that
-// will stay the same: 4xx but 408, 425 and 429, a redirect that is not
-// followed, a URL that is none or leads where it must not. Any other error is
-// of the moment: 429, and 503 with a Retry-After, are [sluice.Overloaded]; a
-// Retry-After makes it a [sluice.RetryAfter], for an hour at most. Errors name the host, never the rest of the URL, which
-// may hold secrets.
+// Post makes the call. nil is a 2xx response. These failures are
+// [sluice.Permanent]: 4xx except 408, 425 and 429; a redirect that is not
+// followed; an invalid or forbidden URL. Any other error is temporary. 429, and
+// 503 with a Retry-After, are [sluice.Overloaded]. A Retry-After makes an error a
+// [sluice.RetryAfter], for at most an hour. Errors contain the host, never the
+// rest of the URL, which may contain secrets.
 func (c *Client) Post(ctx context.Context, call Call) error {
 	u, err := c.check(call)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *Client) Post(ctx context.Context, call Call) error {
 		return c.failed(u.Host, err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // its status is the answer
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // only the status matters
 	return c.answered(u.Host, resp)
 }
 
@@ -144,15 +144,15 @@ func (c *Client) speaks(u *url.URL) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && c.o.AllowHTTP
 }
 
-// forbiddenError says where a connection must not lead.
+// forbiddenError is the error for a forbidden address.
 type forbiddenError struct{ address string }
 
 func (e *forbiddenError) Error() string {
 	return fmt.Sprintf("address %s is not public; Options.AllowPrivate allows it", e.address)
 }
 
-// control looks at the address that is really dialled, after names were looked
-// up, so that no name leads to a private one.
+// control checks the dialled address, after name resolution, so that no name leads
+// to a private address.
 func (c *Client) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if c.o.AllowPrivate {
 		return nil
@@ -167,8 +167,8 @@ func (c *Client) control(_ context.Context, _, address string, _ syscall.RawConn
 	return nil
 }
 
-// redirect follows those that keep the method and the host. Any other answers
-// with its own status, which is then taken for a failure.
+// redirect follows redirects that keep the method and the host. Any other redirect
+// is returned with its status, which counts as a failure.
 func (c *Client) redirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects || req.Method != http.MethodPost || req.URL.Host != via[0].URL.Host || !c.speaks(req.URL) {
 		return http.ErrUseLastResponse
@@ -183,7 +183,7 @@ func (c *Client) failed(host string, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // without the URL
 	}
-	if strings.HasPrefix(err.Error(), "failed to parse Location header") { // and shows it
+	if strings.HasPrefix(err.Error(), "failed to parse Location header") { // and contains it
 		return sluice.Permanent(fmt.Errorf("webhook to %s: answered with a redirect that leads to no URL", host))
 	}
 	return fmt.Errorf("webhook to %s: %w", host, err)
@@ -198,9 +198,9 @@ func (c *Client) answered(host string, resp *http.Response) error {
 	switch {
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
 		header := resp.Header.Get("Retry-After")
-		// RFC 6585 has 429 for too many requests. A 503 is an outage as well, but
-		// one that says when to come back is of a server that refuses (RFC 9110,
-		// section 15.6.4).
+		// 429 means too many requests (RFC 6585). A 503 may be an outage, but
+		// with a Retry-After it is a refusal for load (RFC 9110, section
+		// 15.6.4).
 		if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && header != "" {
 			err = sluice.Overloaded(err)
 		}

@@ -33,7 +33,8 @@ func main() {
 // private are the folders without packages for users.
 var private = []string{"internal", "testdata", "cmd", "examples", "bench", "deploy", "docs", "tools"}
 
-// surface returns the lines of all packages below root, after one that counts them.
+// surface returns a line with the counts, and then the lines of all packages below
+// root.
 func surface(root string) (string, error) {
 	var api listing
 	err := filepath.WalkDir(root, func(dir string, entry fs.DirEntry, err error) error {

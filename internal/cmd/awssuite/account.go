@@ -86,7 +86,7 @@ func openLocal(env func(string) string) (*account, error) {
 }
 
 func newAccount(cfg aws.Config) *account {
-	// What is signed must be what is sent: no header of the transport's own.
+	// Send exactly what is signed: no extra header from the transport.
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableCompression: true, MaxIdleConnsPerHost: 100, IdleConnTimeout: 20 * time.Second}
 	return &account{cfg: cfg, pause: 2 * time.Second, settle: 2 * time.Second, signer: v4.NewSigner(), client: &http.Client{Transport: transport}}
 }

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// domainStatus is what the API says of a domain; the zero value is one that is
-// not there.
+// domainStatus is the API's status of a domain; zero if it does not exist.
 type domainStatus struct {
 	ARN        string
 	Endpoint   string // without https://; empty until the domain can be used
@@ -22,8 +21,8 @@ type domainStatus struct {
 	Processing bool
 }
 
-// A domain is created by OpenSearch Service's API, of which four calls are used:
-// its SDK would be a library in the go.mod of everyone who uses Sluice.
+// OpenSearch Service's API creates a domain with four calls. Its SDK would be a
+// library in the go.mod of everyone who uses Sluice.
 const domainPath = "/2021-01-01/opensearch/domain"
 
 // domainRequest is the smallest domain that AWS sells. Only the caller may use

@@ -41,7 +41,7 @@ type gateway struct {
 	calls  map[string]int // by service
 	total  int
 	wrote  map[string]time.Time // by table, when the last write was done
-	search string               // the domain's URL; empty before it is there
+	search string               // the domain's URL; empty until it exists
 
 	servers []*http.Server
 	ended   context.Context
@@ -190,7 +190,7 @@ func (q request) refuse(code, message string) {
 	q.answer(http.StatusBadRequest, body)
 }
 
-// serveSearch passes requests to the domain, once it is there.
+// serveSearch passes requests to the domain once it exists.
 func (g *gateway) serveSearch(w http.ResponseWriter, r *http.Request) {
 	q, ok := g.read(w, r, "opensearch")
 	if !ok {
@@ -249,7 +249,7 @@ func (g *gateway) left(names map[string]bool) []string {
 func withTags(body []byte, name string, tags any) []byte {
 	var call map[string]json.RawMessage
 	if json.Unmarshal(body, &call) != nil {
-		return body // the service says what is wrong with it
+		return body // the service reports the mistake
 	}
 	call[name], _ = json.Marshal(tags)
 	tagged, err := json.Marshal(call)

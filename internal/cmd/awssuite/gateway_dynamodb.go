@@ -135,7 +135,7 @@ func (g *gateway) tableIsActive(name string) {
 
 // tableIsGone waits while the table is being deleted.
 func (g *gateway) tableIsGone(name string) {
-	g.account.wait(g.ended, func() (bool, error) { //nolint:errcheck // the call that follows says what is wrong
+	g.account.wait(g.ended, func() (bool, error) { //nolint:errcheck // the following call reports the mistake
 		status, err := g.account.tableStatus(g.ended, name)
 		return status != types.TableStatusDeleting, err
 	})
@@ -159,7 +159,7 @@ func (a *account) tableStatus(ctx context.Context, name string) (types.TableStat
 func tableNames(body []byte) []string {
 	var call any
 	if json.Unmarshal(body, &call) != nil {
-		return nil // the service says what is wrong with it
+		return nil // the service reports the mistake
 	}
 	var names []string
 	add := func(name string) {

@@ -13,7 +13,7 @@ func (g *gateway) serveSQS(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var call struct{ QueueName, QueueUrl string }
-	json.Unmarshal(q.body, &call) //nolint:errcheck // the service says what is wrong with it
+	json.Unmarshal(q.body, &call) //nolint:errcheck // the service reports the mistake
 	name := call.QueueName
 	if call.QueueUrl != "" {
 		name = path.Base(call.QueueUrl)

@@ -66,7 +66,7 @@ func pack(path, folder string, env func(string) (string, bool)) error {
 		if err := os.WriteFile(to, text, 0o600); err != nil {
 			return err
 		}
-		// A function is not run by who made its package, whatever the umask is.
+		// Lambda runs the function as another user, so ignore the umask.
 		if err := os.Chmod(to, 0o644); err != nil {
 			return err
 		}

@@ -1,6 +1,5 @@
-// Command awsschema extracts what the AWS provider of Terraform knows of some
-// resources, from the bindings that are generated of its schema, and prints it for
-// deploy/checks:
+// Command awsschema extracts the schema of some resources from the AWS provider of
+// Terraform, by the generated bindings, and prints it for deploy/checks:
 //
 //	npm pack @cdktf/provider-aws@21.22.1 && tar xf cdktf-provider-aws-21.22.1.tgz
 //	go -C tools/deploy run ./awsschema $PWD/package aws_sqs_queue data.aws_region > deploy/checks/testdata/aws-6.25.0.json
@@ -98,8 +97,8 @@ var (
 	reference = regexp.MustCompile(`(OutputReference|List)$`)
 )
 
-// source is the TypeScript that a file was made of; it is in its source map, and
-// says of each attribute what the JavaScript does not.
+// source returns the TypeScript behind a file, from its source map. It has details
+// of attributes that the JavaScript lacks.
 func source(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

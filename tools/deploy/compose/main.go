@@ -1,5 +1,5 @@
-// Command compose loads a compose file as Docker does, with the files that it
-// includes, and tells what is wrong with it.
+// Command compose loads a compose file like Docker, with its included files, and
+// reports mistakes.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command function is a Lambda function for tests: its handler does what the
-// attribute "do" of a record says and writes down what it was called with.
+// Command function is a Lambda function for tests: its handler obeys the attribute
+// "do" of a record and notes its calls.
 package main
 
 import (
