@@ -60,7 +60,7 @@ func TestAdvice(t *testing.T) {
 		`body and attributes are 300000 bytes, more than the limit of 262144`:                                                 "SQS does not take this message",
 		"table \"t\": ConditionalCheckFailed: The conditional request failed":                                                 "DynamoDB refuses",
 		"ladder (key hash 1) of escalation (key hash 2) has no good step, and the escalation was failed: item 1 of 1: a step": "set the status of the escalation",
-		"no such customer":       "refused the record for good",
+		"no such customer":       "refused the record, or kept failing",
 		"order 503 of 429 boxes": "The sink was down", // it cannot be told
 	} {
 		o := letters.Outline{ID: "0000000000000000000100000000000000000007-cea09b3487a1562c", Kind: "record", Route: "new search", Last: letters.Fault{Error: text}}
@@ -86,7 +86,7 @@ func TestAdviceNamesTheLetter(t *testing.T) {
 		t.Errorf("by its first error: %s", got)
 	}
 	o.First, o.Unverified = letters.Fault{}, "it is not signed"
-	if got := strings.ReplaceAll(adviceFor(o).text(o, ""), "\n", " "); !strings.Contains(got, "then [1], or [2].   [1] sluice dlq redrive --unsigned 1-cea09b3487a1562c   [2] sluice dlq purge 1-cea09b3487a1562c") || !strings.Contains(got, "Nobody knows who sent this letter") {
+	if got := strings.ReplaceAll(adviceFor(o).text(o, ""), "\n", " "); !strings.Contains(got, "then [2]: the letter keeps the old image.   [1] sluice dlq redrive --unsigned 1-cea09b3487a1562c   [2] sluice dlq purge 1-cea09b3487a1562c") || !strings.Contains(got, "Nobody knows who sent this letter") {
 		t.Errorf("not signed: %s", got)
 	}
 	o = letters.Outline{ID: "gap-1-cea09b3487a1562c", Kind: "gap", Last: letters.Fault{Error: "timeout"}}
