@@ -8,18 +8,18 @@ var mutants = []mutant{
 	// Positions.
 	{
 		name: "checkpoint of what was submitted", file: "sources/poller/worker.go",
-		old:   `string(w.pos.settle(w.flow.Settled()))`,
-		new:   `string(w.pos.settle(w.pos.last))`,
+		old:   `string(w.pos.Settle(w.flow.Settled()))`,
+		new:   `string(w.pos.Settle(w.pos.Added()))`,
 		props: []string{propAhead, propLost},
 	},
 	{
-		name: "position one record ahead", file: "sources/poller/position.go",
+		name: "position one record ahead", file: "sources/poller/internal/positions/positions.go",
 		old:   `k := min(int(n-r.first)+1, r.len())`,
 		new:   `k := min(int(n-r.first)+2, r.len())`,
 		props: []string{propAhead, propLost},
 	},
 	{
-		name: "positions of other widths in one run", file: "sources/poller/position.go",
+		name: "positions of other widths in one run", file: "sources/poller/internal/positions/positions.go",
 		old:   `if r == nil || r.width != len(seq) || r.len() == cap(r.times) {`,
 		new:   `if r == nil || r.len() == cap(r.times) {`,
 		props: []string{propContent, propRun},

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 )
 
 const firstReserve = 4 << 20 // for a page, until a larger one was seen
@@ -223,7 +224,7 @@ func pageBytes(body []byte, recs []sluice.Record) int64 {
 	const record = 640
 	n := int64(len(body)) + int64(len(body))/4 + int64(len(recs))*record
 	for i := range recs {
-		n += positionBytes(&recs[i])
+		n += positions.Bytes(&recs[i])
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 )
 
 // gauge is what is known of a shard that is due: that is listed, not finished,
@@ -21,9 +22,9 @@ type gauge struct {
 	clock *clock // by which records were made
 
 	mu    sync.Mutex
-	flow  *flow.Flow // nil: nobody reads it
-	pos   *positions // with flow
-	quota *quota     // with flow
+	flow  *flow.Flow     // nil: nobody reads it
+	pos   *positions.Map // with flow
+	quota *quota         // with flow
 
 	polling  bool      // not waiting for the flow or for memory, not at its end
 	pausedAt time.Time // while it is not polling
@@ -46,7 +47,7 @@ func newGauge(s Shard, c *clock) *gauge {
 }
 
 // attach notes who reads the shard.
-func (g *gauge) attach(f *flow.Flow, pos *positions, q *quota) {
+func (g *gauge) attach(f *flow.Flow, pos *positions.Map, q *quota) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.flow, g.pos, g.quota = f, pos, q
@@ -132,13 +133,13 @@ func (g *gauge) pending() uint64 {
 		return 0
 	}
 	g.settle()
-	return g.pos.added() - g.settled
+	return g.pos.Added() - g.settled
 }
 
 // settle looks at the watermark. mu is held.
 func (g *gauge) settle() {
 	settled := g.flow.Settled()
-	g.pos.settle(settled)
+	g.pos.Settle(settled)
 	if settled != g.settled {
 		g.settled, g.progressAt = settled, time.Now()
 		g.brokenAt = time.Time{}
@@ -162,7 +163,7 @@ func (g *gauge) observe() time.Duration {
 // lag is the age of the oldest record not settled; of a shard that is settled
 // as far as it was read, the time since everything in it had been read. mu is
 // held.
-func (g *gauge) lag() time.Duration { return max(0, g.clock.now().Sub(g.pos.oldest())) }
+func (g *gauge) lag() time.Duration { return max(0, g.clock.now().Sub(g.pos.Oldest())) }
 
 // nearLoss is the share of its life in the stream that a record may wait before
 // the poller is unready.
@@ -221,7 +222,7 @@ func (g *gauge) status() (s Status, ok bool) {
 	}
 	pending := g.pending()
 	return Status{
-		Shard: g.shard, Position: string(g.pos.settle(g.settled)), Lag: g.lag(), LastPoll: g.lastGood, Err: g.err,
+		Shard: g.shard, Position: string(g.pos.Settle(g.settled)), Lag: g.lag(), LastPoll: g.lastGood, Err: g.err,
 		Unsettled: pending, Pinned: g.quota.memory.pinned(),
 	}, true
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -207,7 +208,7 @@ func TestHeldRecordsTakeLittle(t *testing.T) {
 			return nil
 		}, o)
 		pass(time.Minute)
-		few, settled := int64(2*8000), int64(5000*(len(stubBase)+4+timeBytes))
+		few, settled := int64(2*8000), 5000*positions.Bytes(&sluice.Record{Sequence: stubBase + "1200"})
 		if m := r.p.Memory(); m.Pinned < settled/2 || m.Pinned > few+settled {
 			t.Errorf("%d bytes are taken by 2 held records and the positions of 4,998", m.Pinned)
 		}

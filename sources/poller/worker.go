@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -26,7 +27,7 @@ type worker struct {
 
 	lease    state.Lease
 	flow     *flow.Flow
-	pos      *positions
+	pos      *positions.Map
 	gauge    *gauge
 	quota    *quota
 	holding  *holding
@@ -60,9 +61,8 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	defer lose(nil)
 	after := sluice.Sequence(stored.Position.Sequence)
 	w.quota = w.p.quotas.shard(w.shard.Table)
-	w.pos = startAt(after, w.p.clock.now())
-	w.pos.freed = w.quota.free
-	defer w.pos.end()
+	w.pos = positions.New(after, w.p.clock.now(), w.quota.free)
+	defer w.pos.End()
 	o := w.p.o.Flow
 	o.Clock = w.p.clock.now
 	w.flow = flow.Open(owned, w.p.matcher, o)
@@ -256,21 +256,21 @@ func (w *worker) take(ctx context.Context, pg page) error {
 			}
 		}
 		w.gauge.observe() // what comes now waits from now on
-		rest -= w.pos.add(recs)
+		rest -= w.pos.Add(recs)
 		page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.free}
 		rest = 0
 		if _, err := w.flow.SubmitPage(ctx, page); err != nil {
 			return err
 		}
 	}
-	w.pos.saw(pg.seenTo)
+	w.pos.Saw(pg.seenTo)
 	return nil
 }
 
 // position is what may be stored now: never more than the flow's watermark.
 func (w *worker) position() state.Position {
 	finished := w.finished.Load()
-	return state.Position{Sequence: string(w.pos.settle(w.flow.Settled())), Finished: finished}
+	return state.Position{Sequence: string(w.pos.Settle(w.flow.Settled())), Finished: finished}
 }
 
 // close waits until what was taken is settled and stores how far that is. Also
