@@ -47,6 +47,7 @@ var rules = []rule{
 	// other; an application brings them together.
 	{pkgs: "item/sdkitem", ours: []string{"item", "internal/jsonscan"}},
 	// The parts of the poller know neither it nor each other, but for what is named.
+	{pkgs: "sources/poller/internal/checkpoints", ours: []string{"state"}, stdOnly: true},
 	{pkgs: "sources/poller/internal/positions", ours: []string{"."}, stdOnly: true},
 	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/latectx", "internal/streamsapi"}},
 	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/sqsclient"}},

@@ -55,7 +55,7 @@ var mutants = []mutant{
 		props: []string{propStop, propRest},
 	},
 	{
-		name: "failed write taken for stored", file: "sources/poller/checkpoint.go",
+		name: "failed write taken for stored", file: "sources/poller/internal/checkpoints/checkpoints.go",
 		old:   `case err == nil:`,
 		new:   `case !errors.Is(err, state.ErrLeaseLost):`,
 		props: []string{propRest, propStop, propChild},
@@ -73,9 +73,9 @@ var mutants = []mutant{
 		props: []string{propStop},
 	},
 	{
-		name: "flush sleeps through the write of another", file: "sources/poller/checkpoint.go", of: new(uint64(fullKind)),
-		old:   `try.Reset(b.next(transient))`,
-		new:   `if sleep(ctx, b.next(transient)) != nil { return err }; try.Reset(0)`,
+		name: "flush sleeps through the write of another", file: "sources/poller/internal/checkpoints/checkpoints.go", of: new(uint64(fullKind)),
+		old:   `try.Reset(c.config.RetryIn(failures))`,
+		new:   `select { case <-time.After(c.config.RetryIn(failures)): case <-ctx.Done(): return err }; try.Reset(0)`,
 		props: []string{propStop, propRest},
 	},
 

@@ -7,7 +7,7 @@
 // worker (worker.go): it claims the shard in the store, so that nobody else
 // reads it; a reader (reader.go) fetches its pages, one ahead of the flow,
 // at a pace that follows what comes (pace.go); a flow.Flow runs the routes;
-// and one checkpointer for all shards (checkpoint.go) stores how far each flow
+// and one checkpointer for all shards (internal/checkpoints) stores how far each flow
 // has settled, never further.
 //
 // A table can be given a new stream: a follower (follow.go) asks for it and

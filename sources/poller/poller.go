@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/latectx"
 	"github.com/sluicehq/sluice/internal/streamsapi"
+	"github.com/sluicehq/sluice/sources/poller/internal/checkpoints"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -26,7 +27,7 @@ type Poller struct {
 	api         *streamsapi.Client
 	tables      *dynamodb.Client
 	store       *store
-	checkpoints *checkpointer
+	checkpoints *checkpoints.Checkpointer
 	gauges      gauges
 	quotas      *quotas
 	clock       clock
@@ -59,7 +60,9 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
 	p.quotas = newQuotas(o)
 	p.store = newStore(o, &p.health)
-	p.checkpoints = newCheckpointer(o, p.store, p.checkpointed)
+	p.checkpoints = checkpoints.New(checkpoints.Config{
+		Store: p.store, Every: o.CheckpointEvery, Done: p.checkpointed, RetryIn: storeRetry, Panicked: panicked,
+	})
 	p.gaps = newGaps(o, p.store)
 	return p, nil
 }
@@ -93,7 +96,7 @@ func (p *Poller) Run(ctx context.Context) error {
 
 	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
-	background.Go(func() { p.survive(beats, storePositions, func() { p.checkpoints.run(beats, writes) }) })
+	background.Go(func() { p.survive(beats, storePositions, func() { p.checkpoints.Run(beats, writes) }) })
 	background.Go(func() { p.survive(beats, heartbeat, func() { p.beat(beats) }) })
 	background.Go(func() { p.survive(beats, listGaps, func() { p.watchGaps(beats) }) })
 

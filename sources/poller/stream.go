@@ -277,7 +277,7 @@ func (s *stream) merge(f found) {
 		}
 		d.New = s.forest.merge(f.shards, f.began)
 		s.forest.remember(f.stored)
-		s.p.checkpoints.check(s.id, f.stored)
+		s.p.checkpoints.Check(s.id, f.stored)
 		s.listed(f.status)
 		s.concluded(f, d.New)
 		if f.parent == "" {

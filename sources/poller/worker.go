@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller/internal/checkpoints"
 	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 	"github.com/sluicehq/sluice/state"
 )
@@ -30,7 +31,7 @@ type worker struct {
 	pos      *positions.Map
 	gauge    *gauge
 	quota    *quota
-	holding  *holding
+	holding  *checkpoints.Holding
 	finished atomic.Bool // all is settled and the shard is at its end
 
 	skipTo     sluice.Sequence // records up to here were read before
@@ -72,13 +73,13 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	}()
 	w.gauge.attach(w.flow, w.pos, w.quota)
 	defer w.gauge.detach()
-	w.holding = &holding{
-		lease: w.lease, stored: stored.Position, position: w.position,
-		observe: func() { w.p.lagged(w.shard, w.gauge.observe()) },
-		lost:    func() { lose(state.ErrLeaseLost) },
+	w.holding = &checkpoints.Holding{
+		Lease: w.lease, Stored: stored.Position, Position: w.position,
+		Observe: func() { w.p.lagged(w.shard, w.gauge.observe()) },
+		Lost:    func() { lose(state.ErrLeaseLost) },
 	}
-	w.p.checkpoints.hold(w.holding)
-	defer w.p.checkpoints.drop(w.holding)
+	w.p.checkpoints.Hold(w.holding)
+	defer w.p.checkpoints.Drop(w.holding)
 
 	w.p.started(w.shard, after)
 	end, err = w.read(ctx, owned, after)
@@ -99,13 +100,13 @@ func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, e
 	}
 	end := stored.Position
 	end.Finished = true
-	h := &holding{
-		lease: w.lease, stored: stored.Position, position: func() state.Position { return end },
-		observe: func() {}, lost: func() {},
+	h := &checkpoints.Holding{
+		Lease: w.lease, Stored: stored.Position, Position: func() state.Position { return end },
+		Observe: func() {}, Lost: func() {},
 	}
-	w.p.checkpoints.hold(h)
-	defer w.p.checkpoints.drop(h)
-	if err := w.p.checkpoints.flush(writes, h); err != nil {
+	w.p.checkpoints.Hold(h)
+	defer w.p.checkpoints.Drop(h)
+	if err := w.p.checkpoints.Flush(writes, h); err != nil {
 		return EndFailed, err
 	}
 	return EndFinished, nil
@@ -290,7 +291,7 @@ func (w *worker) close(owned context.Context, t terms, end End, cause error) (En
 	if lost {
 		return end, cause
 	}
-	switch err := w.p.checkpoints.flush(t.writes, w.holding); {
+	switch err := w.p.checkpoints.Flush(t.writes, w.holding); {
 	case errors.Is(err, state.ErrLeaseLost):
 		return EndLost, err
 	case err != nil:
