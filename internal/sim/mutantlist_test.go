@@ -207,7 +207,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "quota not given back", file: "sources/poller/worker.go", of: new(uint64(bigKind)),
-		old:   `page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.free}`,
+		old:   `page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.Free}`,
 		new:   `page := flow.Page{Records: recs, Bytes: rest, Freed: func(int64) {}}`,
 		props: []string{propRest},
 	},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/sources/poller/internal/positions"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 )
 
 // gauge is what is known of a shard that is due: that is listed, not finished,
@@ -24,7 +25,7 @@ type gauge struct {
 	mu    sync.Mutex
 	flow  *flow.Flow     // nil: nobody reads it
 	pos   *positions.Map // with flow
-	quota *quota         // with flow
+	quota *quota.Share   // with flow
 
 	polling  bool      // not waiting for the flow or for memory, not at its end
 	pausedAt time.Time // while it is not polling
@@ -47,7 +48,7 @@ func newGauge(s Shard, c *clock) *gauge {
 }
 
 // attach notes who reads the shard.
-func (g *gauge) attach(f *flow.Flow, pos *positions.Map, q *quota) {
+func (g *gauge) attach(f *flow.Flow, pos *positions.Map, q *quota.Share) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.flow, g.pos, g.quota = f, pos, q
@@ -223,7 +224,7 @@ func (g *gauge) status() (s Status, ok bool) {
 	pending := g.pending()
 	return Status{
 		Shard: g.shard, Position: string(g.pos.Settle(g.settled)), Lag: g.lag(), LastPoll: g.lastGood, Err: g.err,
-		Unsettled: pending, Pinned: g.quota.memory.pinned(),
+		Unsettled: pending, Pinned: g.quota.Pinned(),
 	}, true
 }
 

@@ -106,7 +106,7 @@ func (p *Poller) Shards() []Status {
 
 // Memory returns what the pages of all shards take.
 func (p *Poller) Memory() Memory {
-	pinned, waiting := p.quotas.memory.state()
+	pinned, waiting := p.quotas.Memory()
 	return Memory{Limit: p.o.MaxMemory, Pinned: pinned, Waiting: waiting}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice/internal/latectx"
 	"github.com/sluicehq/sluice/internal/streamsapi"
 	"github.com/sluicehq/sluice/sources/poller/internal/checkpoints"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -29,7 +30,7 @@ type Poller struct {
 	store       *store
 	checkpoints *checkpoints.Checkpointer
 	gauges      gauges
-	quotas      *quotas
+	quotas      *quota.Pool
 	clock       clock
 	health      health
 	gaps        *gaps
@@ -58,7 +59,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	}
 	p := &Poller{cfg: cfg, matcher: m, o: o, opened: make(chan struct{}),
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
-	p.quotas = newQuotas(o)
+	p.quotas = quota.NewPool(o.MaxMemory, len(o.Streams), o.CallsPerTable)
 	p.store = newStore(o, &p.health)
 	p.checkpoints = checkpoints.New(checkpoints.Config{
 		Store: p.store, Every: o.CheckpointEvery, Done: p.checkpointed, RetryIn: storeRetry, Panicked: panicked,

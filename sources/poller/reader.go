@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 )
 
 const (
@@ -70,7 +71,7 @@ type reader struct {
 	backlog  bool      // there is more to read at once
 	narrowed narrowed
 	ahead    *call // made for the page behind a full one
-	quota    *quota
+	quota    *quota.Share
 	waits    func(bool) // called when the quota has no room for a page, and when it has
 
 	polled func(Poll, kind)
@@ -86,7 +87,7 @@ func (r *reader) next(ctx context.Context) (page, error) {
 			return page{}, err
 		}
 		if !r.called() {
-			if err := r.quota.admit(ctx, r.backlog, r.waits); err != nil {
+			if err := r.quota.Admit(ctx, r.backlog, r.waits); err != nil {
 				return page{}, err
 			}
 		}
@@ -99,7 +100,7 @@ func (r *reader) next(ctx context.Context) (page, error) {
 				continue
 			}
 			if !told { // the worst is assumed
-				r.quota.dismiss() // it may take long
+				r.quota.Dismiss() // it may take long
 				if err := r.pass(ctx, errUntold); err != nil {
 					return page{}, err
 				}
@@ -176,7 +177,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	}
 	r.backoff.reset()
 	r.iterator = pg.NextShardIterator
-	res := page{records: pg.Records, bytes: pageBytes(body, pg.Records), seenTo: r.clock.at(start), last: pg.NextShardIterator == "" && !raw, behind: r.behind}
+	res := page{records: pg.Records, bytes: quota.PageBytes(body, pg.Records), seenTo: r.clock.at(start), last: pg.NextShardIterator == "" && !raw, behind: r.behind}
 	behind := p.Full || r.closed || raw
 	if n := len(pg.Records); n > 0 {
 		r.behind = nil
@@ -194,7 +195,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 			res.seenTo = newest.Created
 		}
 	}
-	r.quota.got(res.bytes)
+	r.quota.Got(res.bytes)
 	r.backlog = behind
 	r.notYet = time.Now().Add(r.pace.answered(start, len(pg.Records), behind))
 	return res, nil
@@ -214,7 +215,7 @@ func (r *reader) most() int {
 // recover decides what follows an error: nil to go on, having waited.
 func (r *reader) recover(ctx context.Context, action string, err error) error {
 	r.drop()
-	r.quota.dismiss()
+	r.quota.Dismiss()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

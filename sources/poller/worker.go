@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/sources/poller/internal/checkpoints"
 	"github.com/sluicehq/sluice/sources/poller/internal/positions"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -30,7 +31,7 @@ type worker struct {
 	flow     *flow.Flow
 	pos      *positions.Map
 	gauge    *gauge
-	quota    *quota
+	quota    *quota.Share
 	holding  *checkpoints.Holding
 	finished atomic.Bool // all is settled and the shard is at its end
 
@@ -61,8 +62,8 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	owned, lose := context.WithCancelCause(t.flows)
 	defer lose(nil)
 	after := sluice.Sequence(stored.Position.Sequence)
-	w.quota = w.p.quotas.shard(w.shard.Table)
-	w.pos = positions.New(after, w.p.clock.now(), w.quota.free)
+	w.quota = w.p.quotas.Share(w.shard.Table)
+	w.pos = positions.New(after, w.p.clock.now(), w.quota.Free)
 	defer w.pos.End()
 	o := w.p.o.Flow
 	o.Clock = w.p.clock.now
@@ -137,7 +138,7 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 	defer func() { // also of a panic: until it has let go of its calls
 		stop()
 		for pg := range pages {
-			w.quota.free(pg.bytes)
+			w.quota.Free(pg.bytes)
 		}
 	}()
 	for pg := range pages {
@@ -197,7 +198,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 				ended <- panicked(v)
 			}
 		}()
-		defer w.quota.dismiss()
+		defer w.quota.Dismiss()
 		for {
 			pg, err := r.next(ctx)
 			if err != nil {
@@ -208,7 +209,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 			select {
 			case pages <- pg:
 			case <-ctx.Done():
-				w.quota.free(pg.bytes)
+				w.quota.Free(pg.bytes)
 				ended <- ctx.Err()
 				return
 			}
@@ -226,7 +227,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 // start at LATEST. It waits while the flow's window is full.
 func (w *worker) take(ctx context.Context, pg page) error {
 	rest := pg.bytes // not handed over yet
-	defer func() { w.quota.free(rest) }()
+	defer func() { w.quota.Free(rest) }()
 	if err := w.endGap(ctx, pg); err != nil {
 		return err
 	}
@@ -258,7 +259,7 @@ func (w *worker) take(ctx context.Context, pg page) error {
 		}
 		w.gauge.observe() // what comes now waits from now on
 		rest -= w.pos.Add(recs)
-		page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.free}
+		page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.Free}
 		rest = 0
 		if _, err := w.flow.SubmitPage(ctx, page); err != nil {
 			return err
