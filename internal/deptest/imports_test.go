@@ -48,6 +48,7 @@ var rules = []rule{
 	{pkgs: "item/sdkitem", ours: []string{"item", "internal/jsonscan"}},
 	// The parts of the poller know neither it nor each other, but for what is named.
 	{pkgs: "sources/poller/internal/checkpoints", ours: []string{"state"}, stdOnly: true},
+	{pkgs: "sources/poller/internal/lineage", ours: []string{".", "state"}, stdOnly: true},
 	{pkgs: "sources/poller/internal/positions", ours: []string{"."}, stdOnly: true},
 	{pkgs: "sources/poller/internal/quota", ours: []string{".", "sources/poller/internal/positions"}, stdOnly: true},
 	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/latectx", "internal/streamsapi"}},

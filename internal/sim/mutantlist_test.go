@@ -81,8 +81,8 @@ var mutants = []mutant{
 
 	// Lineage and discovery.
 	{
-		name: "child beside its parent", file: "sources/poller/lineage.go",
-		old:   `return p.phase != done`,
+		name: "child beside its parent", file: "sources/poller/internal/lineage/lineage.go",
+		old:   `return !p.settled()`,
 		new:   `return false`,
 		props: []string{propChild, propOrder},
 	},
@@ -93,21 +93,21 @@ var mutants = []mutant{
 		props: []string{propChild},
 	},
 	{
-		name: "one listing says that a shard is gone", file: "sources/poller/lineage.go",
-		old:   `const confirmations = 2`,
-		new:   `const confirmations = 1`,
+		name: "one listing says that a shard is gone", file: "sources/poller/internal/lineage/lineage.go",
+		old:   `const Confirmations = 2`,
+		new:   `const Confirmations = 1`,
 		props: []string{propLost},
 	},
 	{
-		name: "parent that no listing shows taken for trimmed", file: "sources/poller/lineage.go",
+		name: "parent that no listing shows taken for trimmed", file: "sources/poller/internal/lineage/lineage.go",
 		old:   `return !n.stored && !n.parentOver`,
 		new:   `return false`,
 		props: []string{propChild, propOrder},
 	},
 	{
 		name: "ancestor from before the start read beside its descendants", file: "sources/poller/worker.go", from: 701677,
-		old:   `if w.gone || w.past && stored.Position.Sequence == "" {`,
-		new:   `if w.gone {`,
+		old:   `if w.start.Gone || w.start.Past && stored.Position.Sequence == "" {`,
+		new:   `if w.start.Gone {`,
 		props: []string{propOrder},
 	},
 	{
@@ -138,8 +138,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "start at LATEST a moment too late", file: "sources/poller/start.go",
-		old:   `At: date.Add(-clockMargin)`,
-		new:   `At: date.Add(3 * clockMargin)`,
+		old:   `At: date.Add(-lineage.ClockMargin)`,
+		new:   `At: date.Add(3 * lineage.ClockMargin)`,
 		props: []string{propLost, propOrder, propRest},
 	},
 	{
@@ -182,8 +182,8 @@ var mutants = []mutant{
 	},
 
 	{
-		name: "lost beginning passed over in silence", file: "sources/poller/beginning.go",
-		old:   `return b.ours(now) && b.created.Before(now.Add(early-retention))`,
+		name: "lost beginning passed over in silence", file: "sources/poller/internal/lineage/beginning.go",
+		old:   `return b.Ours(now) && b.created.Before(now.Add(early-Retention))`,
 		new:   `return false`,
 		props: []string{propLost, propRest},
 	},

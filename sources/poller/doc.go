@@ -3,7 +3,7 @@
 //
 // A [Poller] reads several streams. Of each, a discovery lists the shards
 // (discover.go) and a forest says which may be read: a child only when its
-// parent is settled to its end (lineage.go). Each shard that is read has a
+// parent is settled to its end (internal/lineage). Each shard that is read has a
 // worker (worker.go): it claims the shard in the store, so that nobody else
 // reads it; a reader (reader.go) fetches its pages, one ahead of the flow,
 // at a pace that follows what comes (pace.go); a flow.Flow runs the routes;

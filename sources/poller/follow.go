@@ -17,8 +17,6 @@ import (
 const (
 	listStreams = "dynamodb:ListStreams"
 
-	// retention is how long a stream holds a record.
-	retention = 24 * time.Hour
 	// patience is how old a stream becomes at most before it is read, whatever
 	// the one before is at: flows give up what fails when it is 20 h old, so
 	// that only what nothing can end lasts so long.

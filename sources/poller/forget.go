@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/sluicehq/sluice/state"
 )
 
 // What is stored of shards that are over would pile up: a thousand that roll
@@ -15,10 +13,7 @@ import (
 // forgotten long after both. Of a stream that was replaced and is settled all
 // is kept, as of shards without children: nothing is added to that.
 const (
-	// keepRows is how long a shard is remembered after it was closed. A day
-	// later none of its records can be read.
-	keepRows = 2 * retention
-	// absentFor is how long, beyond that, no listing may show it.
+	// absentFor is how long, beyond what Outdated keeps, no listing may show it.
 	absentFor  = time.Hour
 	forgetMost = 1000 // shards at a time
 )
@@ -33,14 +28,14 @@ type aged struct {
 func (s *stream) weigh(f found) {
 	s.forget = nil
 	for _, l := range f.shards {
-		delete(s.absent, l.id)
+		delete(s.absent, l.ID)
 	}
-	if !s.forest.plausible(f.shards) {
+	if !s.forest.Plausible(f.shards) {
 		return
 	}
 	was := s.absent
 	s.absent = make(map[string]time.Time)
-	for _, id := range s.forest.outdated(f.stored, s.start, f.date) {
+	for _, id := range s.forest.Outdated(f.stored, s.start, f.date) {
 		since, ok := was[id]
 		if !ok {
 			since = time.Now()
@@ -57,7 +52,7 @@ func (s *stream) weigh(f found) {
 func (s *stream) forgetRows(ctx context.Context, ids []string, l listing) {
 	shown := make(map[string]bool, len(l.shards))
 	for _, sh := range l.shards {
-		shown[sh.id] = true
+		shown[sh.ID] = true
 	}
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return shown[id] })
 	if len(ids) == 0 || len(shown) == 0 {
@@ -66,49 +61,4 @@ func (s *stream) forgetRows(ctx context.Context, ids []string, l listing) {
 	if err := s.p.store.forget(ctx, s.id, ids...); err != nil && ctx.Err() == nil {
 		s.p.failed(Shard{Table: s.table, StreamARN: s.id.ARN}, "forget", err, transient, s.p.o.DiscoverEvery)
 	}
-}
-
-// plausible reports whether a complete listing, merged before, may be believed
-// in what it leaves out: it shows all shards that are still to be read, and
-// none as open that was shown closed.
-func (f *forest) plausible(shards []listed) bool {
-	for _, n := range f.nodes {
-		if n.missing > 0 && n.phase != done && n.phase != halted {
-			return false
-		}
-	}
-	return len(shards) > 0 && !f.reopens(shards)
-}
-
-// outdated returns the stored shards that were closed long ago, are not listed
-// any more, and have no child that is not settled to its end. A shard was
-// closed when its children were made, which their ids tell; one that was
-// stored unread, before the start at LATEST.
-func (f *forest) outdated(stored []state.Shard, start state.Start, now time.Time) (ids []string) {
-	closed := make(map[string]time.Time)
-	child := func(id, parent string, over bool) {
-		at := shardCreated(id)
-		if !over || at.IsZero() {
-			at = now
-		}
-		if at.After(closed[parent]) {
-			closed[parent] = at
-		}
-	}
-	for _, n := range f.nodes {
-		child(n.id, n.parent, n.phase == done)
-	}
-	for _, sh := range stored {
-		child(sh.ID, sh.Parent, sh.Position.Finished)
-	}
-	for _, sh := range stored {
-		at, ok := closed[sh.ID]
-		if !ok && sh.Epoch == 0 && start.Position == Latest {
-			at, ok = start.At, true
-		}
-		if ok && sh.Position.Finished && f.nodes[sh.ID] == nil && at.Before(now.Add(-keepRows)) {
-			ids = append(ids, sh.ID)
-		}
-	}
-	return ids
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 )
@@ -168,7 +169,7 @@ func (g *gauge) lag() time.Duration { return max(0, g.clock.now().Sub(g.pos.Olde
 
 // nearLoss is the share of its life in the stream that a record may wait before
 // the poller is unready.
-const nearLoss = retention * 8 / 10
+const nearLoss = lineage.Retention * 8 / 10
 
 // trouble returns what of the shard is not proven: that it was polled within
 // staleAfter, or that what it waits for got on within stallAfter.
@@ -209,7 +210,7 @@ func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string)
 		say("nothing has gone on for %v, and nothing is held: a page waits to be handed over, or a position to be stored; see what else is not ready", waits.Round(time.Second))
 	}
 	if lag >= nearLoss {
-		say("the oldest record that is not settled is %v old, and the stream forgets it after %v: handle or park it before, or it is lost", lag.Round(time.Minute), retention)
+		say("the oldest record that is not settled is %v old, and the stream forgets it after %v: handle or park it before, or it is lost", lag.Round(time.Minute), lineage.Retention)
 	}
 	return reasons
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 )
 
@@ -30,6 +31,7 @@ const (
 var (
 	errGone   = errors.New("the service does not know the shard")
 	errHalted = errors.New("halted at a gap")
+	errUntold = errors.New("whether the shard still has its first records cannot be told")
 )
 
 // service is the part of the API that reading a shard needs.
@@ -58,7 +60,7 @@ type reader struct {
 	closed  bool // when it was listed: until its end there is always more to read
 
 	after    sluice.Sequence // the last record read; else the checkpoint; else empty
-	origin   beginning
+	origin   lineage.Beginning
 	clock    *clock
 	latest   bool        // iterator, or those before it, was taken at a start at LATEST
 	invalid  int         // answers in a row
@@ -138,12 +140,12 @@ func (r *reader) locate(ctx context.Context) (iterator string, told bool, err er
 	case r.after != "":
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
 		in.SequenceNumber = aws.String(string(r.after))
-	case r.behind != nil || !r.origin.doubtful(r.clock.now()):
-	case r.origin.first == "" || r.invalid >= confirmations:
+	case r.behind != nil || !r.origin.Doubtful(r.clock.now()):
+	case r.origin.First == "" || r.invalid >= lineage.Confirmations:
 		told = false
 	default:
 		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
-		in.SequenceNumber = aws.String(string(r.origin.first))
+		in.SequenceNumber = aws.String(string(r.origin.First))
 	}
 	out, err := r.api.GetShardIterator(ctx, in)
 	if err != nil {
@@ -268,14 +270,14 @@ func (r *reader) lost() bool {
 	switch {
 	case r.behind != nil: // that is known
 		return false
-	case r.origin.whole(r.clock.now()): // DynamoDB Local says so of an iterator whose shard was empty
+	case r.origin.Whole(r.clock.now()): // DynamoDB Local says so of an iterator whose shard was empty
 		return false
 	case r.after != "":
 		return true
 	case r.latest: // the long way will tell
 		return false
 	}
-	return r.origin.ours(r.clock.now())
+	return r.origin.Ours(r.clock.now())
 }
 
 // createdBefore is a time before which rec was certainly created. Creation

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/sources/poller/internal/checkpoints"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 	"github.com/sluicehq/sluice/state"
@@ -20,12 +21,8 @@ type worker struct {
 	p      *Poller
 	stream *stream
 	shard  Shard
-	parent string
-	closed bool
-	gone   bool   // listings agree that it is no more: only its end is to be stored
-	past   bool   // it was closed before the start at LATEST: only its end is to be stored
-	latest string // iterator taken at a start at LATEST; empty when there is none
-	origin beginning
+	start  lineage.Start // of one that is no more, or from before the start at LATEST, only the end is to be stored
+	origin lineage.Beginning
 
 	lease    state.Lease
 	flow     *flow.Flow
@@ -56,7 +53,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	if stored.Position.Finished {
 		return EndFinished, nil
 	}
-	if w.gone || w.past && stored.Position.Sequence == "" {
+	if w.start.Gone || w.start.Past && stored.Position.Sequence == "" {
 		return w.retire(ctx, t.writes, stored)
 	}
 	owned, lose := context.WithCancelCause(t.flows)
@@ -91,7 +88,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 // retire stores that a shard which is no more, or from before the start, is at
 // its end, so that its children may start.
 func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, error) {
-	if after := sluice.Sequence(stored.Position.Sequence); after != "" || !w.past && w.origin.ours(w.p.clock.now()) {
+	if after := sluice.Sequence(stored.Position.Sequence); after != "" || !w.start.Past && w.origin.Ours(w.p.clock.now()) {
 		if _, err := w.gap(ctx, after, true); err != nil {
 			return EndStopped, nil
 		}
@@ -115,7 +112,7 @@ func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, e
 
 // claim makes the shard ours, durably, before a handler sees a record.
 func (w *worker) claim(ctx context.Context) (state.Shard, error) {
-	sh, err := w.p.store.claim(ctx, w.stream.id, w.shard.ID, w.parent, w.p.o.Owner)
+	sh, err := w.p.store.claim(ctx, w.stream.id, w.shard.ID, w.start.Parent, w.p.o.Owner)
 	if err != nil {
 		return sh, fmt.Errorf("claim shard %s: %w", w.shard.ID, err)
 	}
@@ -170,7 +167,7 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page, <-chan error) {
 	r := &reader{
 		api: w.stream.api, shard: w.shard, limit: w.p.o.Limit, timeout: w.p.o.CallTimeout,
-		halt: w.p.o.Gaps == Halt, closed: w.closed, after: after, origin: w.origin, clock: &w.p.clock,
+		halt: w.p.o.Gaps == Halt, closed: w.start.Closed, after: after, origin: w.origin, clock: &w.p.clock,
 		pace: newPace(w.p.o.BusyInterval, w.p.o.IdleInterval), quota: w.quota, waits: w.gauge.noRoom,
 		polled: func(p Poll, k kind) {
 			w.gauge.polled(p.Err, k)
@@ -187,7 +184,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 		},
 	}
 	if after == "" {
-		r.iterator, r.latest = w.latest, w.latest != ""
+		r.iterator, r.latest = w.start.Latest, w.start.Latest != ""
 	}
 	pages, ended := make(chan page), make(chan error, 1)
 	go func() {
