@@ -46,6 +46,11 @@ var rules = []rule{
 	// What hangs on it. Router, sources, sinks and handlers never import each
 	// other; an application brings them together.
 	{pkgs: "item/sdkitem", ours: []string{"item", "internal/jsonscan"}},
+	// The parts of the poller know neither it nor each other, but for what is named.
+	{pkgs: "sources/poller/internal/checkpoints", ours: []string{"state"}, stdOnly: true},
+	{pkgs: "sources/poller/internal/lineage", ours: []string{".", "state"}, stdOnly: true},
+	{pkgs: "sources/poller/internal/positions", ours: []string{"."}, stdOnly: true},
+	{pkgs: "sources/poller/internal/quota", ours: []string{".", "sources/poller/internal/positions"}, stdOnly: true},
 	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/latectx", "internal/streamsapi"}},
 	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/sqsclient"}},
 	{pkgs: "internal/snapshot", ours: []string{".", "flow", "state", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/latectx"}},

@@ -8,18 +8,18 @@ var mutants = []mutant{
 	// Positions.
 	{
 		name: "checkpoint of what was submitted", file: "sources/poller/worker.go",
-		old:   `string(w.pos.settle(w.flow.Settled()))`,
-		new:   `string(w.pos.settle(w.pos.last))`,
+		old:   `string(w.pos.Settle(w.flow.Settled()))`,
+		new:   `string(w.pos.Settle(w.pos.Added()))`,
 		props: []string{propAhead, propLost},
 	},
 	{
-		name: "position one record ahead", file: "sources/poller/position.go",
+		name: "position one record ahead", file: "sources/poller/internal/positions/positions.go",
 		old:   `k := min(int(n-r.first)+1, r.len())`,
 		new:   `k := min(int(n-r.first)+2, r.len())`,
 		props: []string{propAhead, propLost},
 	},
 	{
-		name: "positions of other widths in one run", file: "sources/poller/position.go",
+		name: "positions of other widths in one run", file: "sources/poller/internal/positions/positions.go",
 		old:   `if r == nil || r.width != len(seq) || r.len() == cap(r.times) {`,
 		new:   `if r == nil || r.len() == cap(r.times) {`,
 		props: []string{propContent, propRun},
@@ -55,7 +55,7 @@ var mutants = []mutant{
 		props: []string{propStop, propRest},
 	},
 	{
-		name: "failed write taken for stored", file: "sources/poller/checkpoint.go",
+		name: "failed write taken for stored", file: "sources/poller/internal/checkpoints/checkpoints.go",
 		old:   `case err == nil:`,
 		new:   `case !errors.Is(err, state.ErrLeaseLost):`,
 		props: []string{propRest, propStop, propChild},
@@ -73,16 +73,16 @@ var mutants = []mutant{
 		props: []string{propStop},
 	},
 	{
-		name: "flush sleeps through the write of another", file: "sources/poller/checkpoint.go", of: new(uint64(fullKind)),
-		old:   `try.Reset(b.next(transient))`,
-		new:   `if sleep(ctx, b.next(transient)) != nil { return err }; try.Reset(0)`,
+		name: "flush sleeps through the write of another", file: "sources/poller/internal/checkpoints/checkpoints.go", of: new(uint64(fullKind)),
+		old:   `try.Reset(c.config.RetryIn(failures))`,
+		new:   `select { case <-time.After(c.config.RetryIn(failures)): case <-ctx.Done(): return err }; try.Reset(0)`,
 		props: []string{propStop, propRest},
 	},
 
 	// Lineage and discovery.
 	{
-		name: "child beside its parent", file: "sources/poller/lineage.go",
-		old:   `return p.phase != done`,
+		name: "child beside its parent", file: "sources/poller/internal/lineage/lineage.go",
+		old:   `return !p.settled()`,
 		new:   `return false`,
 		props: []string{propChild, propOrder},
 	},
@@ -93,21 +93,21 @@ var mutants = []mutant{
 		props: []string{propChild},
 	},
 	{
-		name: "one listing says that a shard is gone", file: "sources/poller/lineage.go",
-		old:   `const confirmations = 2`,
-		new:   `const confirmations = 1`,
+		name: "one listing says that a shard is gone", file: "sources/poller/internal/lineage/lineage.go",
+		old:   `const Confirmations = 2`,
+		new:   `const Confirmations = 1`,
 		props: []string{propLost},
 	},
 	{
-		name: "parent that no listing shows taken for trimmed", file: "sources/poller/lineage.go",
+		name: "parent that no listing shows taken for trimmed", file: "sources/poller/internal/lineage/lineage.go",
 		old:   `return !n.stored && !n.parentOver`,
 		new:   `return false`,
 		props: []string{propChild, propOrder},
 	},
 	{
 		name: "ancestor from before the start read beside its descendants", file: "sources/poller/worker.go", from: 701677,
-		old:   `if w.gone || w.past && stored.Position.Sequence == "" {`,
-		new:   `if w.gone {`,
+		old:   `if w.start.Gone || w.start.Past && stored.Position.Sequence == "" {`,
+		new:   `if w.start.Gone {`,
 		props: []string{propOrder},
 	},
 	{
@@ -138,8 +138,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "start at LATEST a moment too late", file: "sources/poller/start.go",
-		old:   `At: date.Add(-clockMargin)`,
-		new:   `At: date.Add(3 * clockMargin)`,
+		old:   `At: date.Add(-lineage.ClockMargin)`,
+		new:   `At: date.Add(3 * lineage.ClockMargin)`,
 		props: []string{propLost, propOrder, propRest},
 	},
 	{
@@ -182,8 +182,8 @@ var mutants = []mutant{
 	},
 
 	{
-		name: "lost beginning passed over in silence", file: "sources/poller/beginning.go",
-		old:   `return b.ours(now) && b.created.Before(now.Add(early-retention))`,
+		name: "lost beginning passed over in silence", file: "sources/poller/internal/lineage/beginning.go",
+		old:   `return b.Ours(now) && b.created.Before(now.Add(early-Retention))`,
 		new:   `return false`,
 		props: []string{propLost, propRest},
 	},
@@ -207,7 +207,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "quota not given back", file: "sources/poller/worker.go", of: new(uint64(bigKind)),
-		old:   `page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.free}`,
+		old:   `page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.Free}`,
 		new:   `page := flow.Page{Records: recs, Bytes: rest, Freed: func(int64) {}}`,
 		props: []string{propRest},
 	},

@@ -26,7 +26,7 @@ func (r *reader) callAhead(ctx context.Context, iterator string) {
 	if iterator == "" {
 		return
 	}
-	reserved, ok := r.quota.admitAhead()
+	reserved, ok := r.quota.AdmitAhead()
 	if !ok {
 		return
 	}
@@ -48,7 +48,7 @@ func (r *reader) called() bool {
 func (r *reader) get(ctx context.Context) *call {
 	c := r.ahead
 	if r.called() {
-		r.quota.adopt(c.reserved)
+		r.quota.Adopt(c.reserved)
 		r.ahead = nil
 	} else {
 		c = r.begin(ctx, r.iterator)
@@ -80,7 +80,7 @@ func (r *reader) drop() {
 	if c := r.ahead; c != nil {
 		c.cancel()
 		<-c.done
-		r.quota.free(c.reserved)
+		r.quota.Free(c.reserved)
 		r.ahead = nil
 	}
 }

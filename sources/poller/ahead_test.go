@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/benchdata"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -72,10 +73,13 @@ func onePage(n, size int) []byte {
 func full(n int) []byte { return onePage(n, fullBytes+1000) }
 
 func pagedReader(p *paged) *reader {
-	q := newQuotas(Options{MaxMemory: leastMemory(1), CallsPerTable: 1000, Streams: make([]Stream, 1)})
+	return pooledReader(p, quota.NewPool(quota.LeastMemory(1), 1, 1000))
+}
+
+func pooledReader(p *paged, q *quota.Pool) *reader {
 	return &reader{
 		api: p, iterator: "1", timeout: 10 * time.Second, pace: newPace(200*time.Millisecond, time.Second),
-		quota: q.shard("orders"), waits: func(bool) {},
+		quota: q.Share("orders"), waits: func(bool) {},
 		polled: func(Poll, kind) {}, failed: func(string, error, kind, time.Duration) {},
 	}
 }
@@ -90,7 +94,7 @@ func mustNext(t *testing.T, r *reader, n int) page {
 	if want := fmt.Sprint(stubBase, n); len(pg.records) != 1 || string(pg.records[0].Sequence) != want || pg.records[0].Err() != nil {
 		t.Fatalf("page %d has %d records, the first is %v", n, len(pg.records), pg.records)
 	}
-	r.quota.free(pg.bytes) // as the flow does
+	r.quota.Free(pg.bytes) // as the flow does
 	return pg
 }
 
@@ -98,7 +102,7 @@ func mustNext(t *testing.T, r *reader, n int) page {
 func end(t *testing.T, r *reader) {
 	t.Helper()
 	r.drop()
-	if n := r.quota.memory.pinned(); n != 0 {
+	if n := r.quota.Pinned(); n != 0 {
 		t.Errorf("%d bytes of the quota are not given back", n)
 	}
 }
@@ -147,7 +151,7 @@ func TestAheadSawToItsCall(t *testing.T) {
 		if err != nil || !pg.seenTo.Equal(called) {
 			t.Errorf("everything up to %v was seen, %v; want up to the call at %v", pg.seenTo, err, called)
 		}
-		r.quota.free(pg.bytes)
+		r.quota.Free(pg.bytes)
 	})
 }
 
@@ -193,7 +197,7 @@ func TestAheadOfADamagedPage(t *testing.T) {
 		r := pagedReader(p)
 		defer end(t, r)
 		r.failed = func(string, error, kind, time.Duration) {
-			if n := r.quota.memory.pinned(); n != 0 {
+			if n := r.quota.Pinned(); n != 0 {
 				t.Errorf("%d bytes of the quota are kept until it is tried again", n)
 			}
 		}
@@ -254,29 +258,33 @@ func TestAheadEnds(t *testing.T) {
 // for one ahead only until the shard has its part.
 func TestAheadWithinTheQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &paged{page: full}
-		r := pagedReader(p)
+		p, q := &paged{page: full}, quota.NewPool(quota.LeastMemory(1), 1, 1000)
+		r := pooledReader(p, q)
 		defer end(t, r)
-		others := r.quota.memory.table.account()
-		n := others.page()
-		for range 3 {
-			others.try()
+		others := q.Share("orders")
+		n, _ := others.AdmitAhead()
+		for range 2 {
+			others.AdmitAhead()
 		}
 		mustNext(t, r, 1)
 		synctest.Wait()
 		want(t, "calls without room for a page ahead", p.seen(), "1")
-		others.free(others.pinned())
+		others.Free(others.Pinned())
 		mustNext(t, r, 2)
 		synctest.Wait()
 		want(t, "calls with room", p.seen(), "1 2 3")
-		if got := r.quota.memory.pinned(); got != n {
+		if got := r.quota.Pinned(); got != n {
 			t.Errorf("%d bytes are reserved for the page ahead, want %d", got, n)
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting sync.WaitGroup
 		for range 100 { // more than may call at once
-			waiting.Go(func() { _ = r.quota.calls.wait(ctx, newTurn(), false) })
+			waiting.Go(func() {
+				other := q.Share("orders")
+				_ = other.Admit(ctx, false, func(bool) {})
+				other.Dismiss()
+			})
 		}
 		synctest.Wait()
 		mustNext(t, r, 3)
@@ -374,7 +382,7 @@ func BenchmarkBacklog(b *testing.B) {
 		if pg, err := r.next(b.Context()); err != nil || len(pg.records) != records {
 			b.Fatal(len(pg.records), err)
 		} else {
-			r.quota.free(pg.bytes)
+			r.quota.Free(pg.bytes)
 		}
 	}
 	r.drop()

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/streamsapi"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -32,12 +33,12 @@ func TestLocalBeginningOfAShard(t *testing.T) {
 				t.Fatal(err)
 			}
 			l, err := newDiscovery(streamsapi.New(localConfig()), arn, time.Minute).list(t.Context())
-			if err != nil || len(l.shards) != 1 || shardCreated(l.shards[0].id).IsZero() {
+			if err != nil || len(l.shards) != 1 || lineage.ShardCreated(l.shards[0].ID).IsZero() {
 				t.Fatalf("%+v, %v", l.shards, err)
 			}
 			r := &reader{
-				api: p.api, shard: Shard{Table: table, StreamARN: arn, ID: l.shards[0].id}, timeout: time.Minute,
-				origin: beginning{first: l.shards[0].first}, // of unknown age
+				api: p.api, shard: Shard{Table: table, StreamARN: arn, ID: l.shards[0].ID}, timeout: time.Minute,
+				origin: lineage.Beginning{First: l.shards[0].First}, // of unknown age
 			}
 			it, told, err := r.locate(t.Context())
 			if err != nil || !told {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -275,35 +274,6 @@ func TestCheckpointsShareACall(t *testing.T) {
 	})
 }
 
-// writing is a store that calls during while it stores positions.
-type writing struct {
-	state.Store
-	during func()
-	wrote  []string
-}
-
-func (w *writing) Checkpoint(_ context.Context, cs []state.Checkpoint) []error {
-	for _, c := range cs {
-		w.wrote = append(w.wrote, c.Position.Sequence)
-	}
-	w.during()
-	return nil
-}
-
-// A position that moves while an earlier one is being stored is stored by the
-// next round, and not taken for stored.
-func TestPositionMovesDuringTheWrite(t *testing.T) {
-	now := string(recordtest.Sequence(1))
-	store := &writing{during: func() { now = string(recordtest.Sequence(2)) }}
-	o := Options{Store: store, CallTimeout: time.Second}
-	c := newCheckpointer(o, newStore(o, new(health)), func(int, time.Duration, error) {})
-	c.hold(&holding{observe: func() {}, lost: func() {}, position: func() state.Position { return state.Position{Sequence: now} }})
-	for range 3 {
-		c.round(t.Context())
-	}
-	want(t, "stored", strings.Join(store.wrote, " "), string(recordtest.Sequence(1)+" "+recordtest.Sequence(2)))
-}
-
 // A worker that lost its lease stops and stores nothing more, even if its
 // position stands still.
 func TestLeaseLost(t *testing.T) {
@@ -376,7 +346,7 @@ func TestLeaseLostWaitsForHandlers(t *testing.T) {
 		}, testOptions(store, "orders"))
 		stream := state.Stream{Application: "sluice", ARN: stubARN("orders")}
 		mine, _ := store.Shards(t.Context(), stream)
-		r.p.checkpoints.check(stream, []state.Shard{{ID: "a", Epoch: mine[0].Epoch + 1}})
+		r.p.checkpoints.Check(stream, []state.Shard{{ID: "a", Epoch: mine[0].Epoch + 1}})
 		pass(time.Minute)
 		if calls.Load() != 1 {
 			t.Errorf("%d calls at a time", calls.Load())

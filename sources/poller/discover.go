@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 )
 
 // The service allows 10 DescribeStream calls a second per stream. Other callers
@@ -27,7 +28,7 @@ type listing struct {
 	table  string
 	view   string
 	status types.StreamStatus
-	shards []listed
+	shards []lineage.Listed
 	pages  int
 	began  time.Time // start of a full listing, by the service's clock; zero: partial listing
 	date   time.Time // of the last response, by the service's clock; else by the machine's
@@ -141,10 +142,10 @@ func (l *listing) add(out *dynamodbstreams.DescribeStreamOutput) {
 	l.table, l.view, l.status = aws.ToString(s.TableName), string(s.StreamViewType), s.StreamStatus
 	l.pages++
 	for _, sh := range s.Shards {
-		shard := listed{id: aws.ToString(sh.ShardId), parent: aws.ToString(sh.ParentShardId)}
+		shard := lineage.Listed{ID: aws.ToString(sh.ShardId), Parent: aws.ToString(sh.ParentShardId)}
 		if r := sh.SequenceNumberRange; r != nil {
-			shard.first = sluice.Sequence(aws.ToString(r.StartingSequenceNumber))
-			shard.closed = aws.ToString(r.EndingSequenceNumber) != ""
+			shard.First = sluice.Sequence(aws.ToString(r.StartingSequenceNumber))
+			shard.Closed = aws.ToString(r.EndingSequenceNumber) != ""
 		}
 		l.shards = append(l.shards, shard)
 	}

@@ -46,7 +46,7 @@ func TestListingBehindATrimmedShard(t *testing.T) {
 		l, err := d.list(t.Context())
 		var ids []string
 		for _, sh := range l.shards {
-			ids = append(ids, sh.id)
+			ids = append(ids, sh.ID)
 		}
 		if err != nil || strings.Join(ids, " ") != "b" {
 			t.Errorf("%v, %v", ids, err)

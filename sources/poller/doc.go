@@ -1,13 +1,14 @@
 // Package poller reads DynamoDB streams in a long-running process and passes their
 // records to the routes of a sluice.Matcher.
 //
-// A [Poller] reads several streams. For each, a discovery lists the shards
-// (discover.go). A forest decides which shards may be read: a child only after its
-// parent is settled to its end (lineage.go). Each shard has a worker (worker.go).
-// The worker claims the shard in the store, so that no other process reads it. A
-// reader (reader.go) fetches pages, one ahead of the flow, at an adaptive pace
-// (pace.go). A flow.Flow runs the routes. One checkpointer for all shards
-// (checkpoint.go) stores the watermark of each flow, never more.
+// A [Poller] reads several streams. Of each, a discovery lists the shards
+// (discover.go) and a forest says which may be read: a child only when its
+// parent is settled to its end (internal/lineage). Each shard that is read has a
+// worker (worker.go): it claims the shard in the store, so that nobody else
+// reads it; a reader (reader.go) fetches its pages, one ahead of the flow,
+// at a pace that follows what comes (pace.go); a flow.Flow runs the routes;
+// and one checkpointer for all shards (internal/checkpoints) stores how far each flow
+// has settled, never further.
 //
 // A table can get a new stream. A follower (follow.go) asks for it and begins it
 // after the old one (generation.go), even across restarts (restore.go).

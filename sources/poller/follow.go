@@ -17,11 +17,9 @@ import (
 const (
 	listStreams = "dynamodb:ListStreams"
 
-	// retention is the time for which a stream keeps a record.
-	retention = 24 * time.Hour
-	// patience is the greatest age of a stream before it is read, even if an
-	// earlier stream is not settled. Flows park failing records at an age of 20
-	// h, so only records that nothing can end last so long.
+	// patience is how old a stream becomes at most before it is read, whatever
+	// the one before is at: flows give up what fails when it is 20 h old, so
+	// that only what nothing can end lasts so long.
 	patience = 22 * time.Hour
 	// lastChance is the longest wait of an older stream; see waitsFor.
 	lastChance = 10 * time.Minute

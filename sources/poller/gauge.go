@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
+	"github.com/sluicehq/sluice/sources/poller/internal/positions"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 )
 
 // gauge measures a shard that is due: listed, not finished, and not waiting for
@@ -20,9 +23,9 @@ type gauge struct {
 	clock *clock // dates records
 
 	mu    sync.Mutex
-	flow  *flow.Flow // nil: not read
-	pos   *positions // with flow
-	quota *quota     // with flow
+	flow  *flow.Flow     // nil: nobody reads it
+	pos   *positions.Map // with flow
+	quota *quota.Share   // with flow
 
 	polling  bool      // not at the shard's end, and not waiting for the flow or for memory
 	pausedAt time.Time // when polling stopped
@@ -44,8 +47,8 @@ func newGauge(s Shard, c *clock) *gauge {
 	return &gauge{shard: s, clock: c, polling: true, proven: time.Now()}
 }
 
-// attach notes the flow that reads the shard.
-func (g *gauge) attach(f *flow.Flow, pos *positions, q *quota) {
+// attach notes who reads the shard.
+func (g *gauge) attach(f *flow.Flow, pos *positions.Map, q *quota.Share) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.flow, g.pos, g.quota = f, pos, q
@@ -130,13 +133,13 @@ func (g *gauge) pending() uint64 {
 		return 0
 	}
 	g.settle()
-	return g.pos.added() - g.settled
+	return g.pos.Added() - g.settled
 }
 
 // settle reads the watermark. mu is held.
 func (g *gauge) settle() {
 	settled := g.flow.Settled()
-	g.pos.settle(settled)
+	g.pos.Settle(settled)
 	if settled != g.settled {
 		g.settled, g.progressAt = settled, time.Now()
 		g.brokenAt = time.Time{}
@@ -156,12 +159,14 @@ func (g *gauge) observe() time.Duration {
 	return g.lag()
 }
 
-// lag is the age of the oldest unsettled record. If every record is settled, it is
-// the time since the reader had read everything. mu is held.
-func (g *gauge) lag() time.Duration { return max(0, g.clock.now().Sub(g.pos.oldest())) }
+// lag is the age of the oldest record not settled; of a shard that is settled
+// as far as it was read, the time since everything in it had been read. mu is
+// held.
+func (g *gauge) lag() time.Duration { return max(0, g.clock.now().Sub(g.pos.Oldest())) }
 
-// nearLoss is the age of an unsettled record that makes the poller unready.
-const nearLoss = retention * 8 / 10
+// nearLoss is the share of its life in the stream that a record may wait before
+// the poller is unready.
+const nearLoss = lineage.Retention * 8 / 10
 
 // trouble returns the missing proofs of the shard: that it was polled within
 // staleAfter, or that its wait made progress within stallAfter.
@@ -202,7 +207,7 @@ func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string)
 		say("nothing has gone on for %v, and nothing is held: a page waits to be handed over, or a position to be stored; see what else is not ready", waits.Round(time.Second))
 	}
 	if lag >= nearLoss {
-		say("the oldest record that is not settled is %v old, and the stream forgets it after %v: handle or park it before, or it is lost", lag.Round(time.Minute), retention)
+		say("the oldest record that is not settled is %v old, and the stream forgets it after %v: handle or park it before, or it is lost", lag.Round(time.Minute), lineage.Retention)
 	}
 	return reasons
 }
@@ -216,8 +221,8 @@ func (g *gauge) status() (s Status, ok bool) {
 	}
 	pending := g.pending()
 	return Status{
-		Shard: g.shard, Position: string(g.pos.settle(g.settled)), Lag: g.lag(), LastPoll: g.lastGood, Err: g.err,
-		Unsettled: pending, Pinned: g.quota.memory.pinned(),
+		Shard: g.shard, Position: string(g.pos.Settle(g.settled)), Lag: g.lag(), LastPoll: g.lastGood, Err: g.err,
+		Unsettled: pending, Pinned: g.quota.Pinned(),
 	}, true
 }
 

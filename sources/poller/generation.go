@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -35,7 +36,7 @@ func (s *stream) concluded(f found, fresh int) {
 		}
 	case f.err == nil:
 		s.denials = 0
-		if fresh == 0 && f.round == s.round && s.isReplaced() && s.forest.settled() && s.forest.agrees(f.shards) {
+		if fresh == 0 && f.round == s.round && s.isReplaced() && s.forest.Settled() && s.forest.Agrees(f.shards) {
 			s.quiet++
 		} else {
 			s.quiet = 0
@@ -44,7 +45,7 @@ func (s *stream) concluded(f found, fresh int) {
 		s.denials++
 	}
 	if s.isReplaced() && s.denials >= sureAfter {
-		s.forest.denied()
+		s.forest.StreamDenied()
 	}
 }
 
@@ -57,13 +58,13 @@ func (s *stream) stirred() {
 // drained reports whether a replaced stream is over: all its shards are settled to
 // their end and stored as such, or none was ever known.
 func (s *stream) drained() bool {
-	return s.running == 0 && s.looking == 0 && !s.asking && s.isReplaced() && s.forest.settled() &&
+	return s.running == 0 && s.looking == 0 && !s.asking && s.isReplaced() && s.forest.Settled() &&
 		(s.quiet >= sureAfter || s.denials >= sureAfter)
 }
 
 // confirming reports whether another listing may soon confirm the end.
 func (s *stream) confirming() bool {
-	return s.isReplaced() && s.denials < sureAfter && (s.denials > 0 || s.forest.settled())
+	return s.isReplaced() && s.denials < sureAfter && (s.denials > 0 || s.forest.Settled())
 }
 
 // replace notes that a later stream replaced this one.
@@ -106,7 +107,7 @@ func (p *Poller) waitsFor(arn string) time.Duration {
 		return lastChance
 	}
 	age := p.clock.now().Sub(created)
-	return max(patience-age, min(lastChance, (retention-age)/10), 0)
+	return max(patience-age, min(lastChance, (lineage.Retention-age)/10), 0)
 }
 
 var errNeverRead = errors.New("the service does not know it any more, and nothing of it was read")

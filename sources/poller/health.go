@@ -57,7 +57,7 @@ type HeldItem struct {
 // not return. Health takes short locks and makes no call.
 func (p *Poller) Health() Health {
 	reasons := p.health.reasons(p.o.CallTimeout)
-	if shards, since := p.checkpoints.unproven(p.o.CheckpointEvery + p.o.StaleAfter); len(shards) > 0 {
+	if shards, since := p.checkpoints.Unproven(p.o.CheckpointEvery + p.o.StaleAfter); len(shards) > 0 {
 		reasons = append(reasons, fmt.Sprintf("state store: the positions of %d shards (such as %s), which were settled after %s, are not stored, so that records come again after a restart: see that it has room and can be written",
 			len(shards), shards[0], since.Format(time.RFC3339)))
 	}
@@ -106,7 +106,7 @@ func (p *Poller) Shards() []Status {
 
 // Memory returns the memory of the pages of all shards.
 func (p *Poller) Memory() Memory {
-	pinned, waiting := p.quotas.memory.state()
+	pinned, waiting := p.quotas.Memory()
 	return Memory{Limit: p.o.MaxMemory, Pinned: pinned, Waiting: waiting}
 }
 

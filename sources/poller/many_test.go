@@ -103,7 +103,7 @@ func BenchmarkMany(b *testing.B) {
 		{"Lag", func() { p.Lag() }},
 		{"Shards", func() { p.Shards() }},
 		{"Held", func() { p.Held() }},
-		{"checkpoint", func() { p.checkpoints.moved() }},
+		{"checkpoint", func() { p.checkpoints.Round(ctx) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {

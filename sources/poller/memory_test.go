@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -207,7 +211,7 @@ func TestHeldRecordsTakeLittle(t *testing.T) {
 			return nil
 		}, o)
 		pass(time.Minute)
-		few, settled := int64(2*8000), int64(5000*(len(stubBase)+4+timeBytes))
+		few, settled := int64(2*8000), 5000*positions.Bytes(&sluice.Record{Sequence: stubBase + "1200"})
 		if m := r.p.Memory(); m.Pinned < settled/2 || m.Pinned > few+settled {
 			t.Errorf("%d bytes are taken by 2 held records and the positions of 4,998", m.Pinned)
 		}
@@ -287,4 +291,28 @@ func TestMemoryIsGivenBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestMaxMemoryFollowsGOMEMLIMIT(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	for limit, want := range map[int64]int64{math.MaxInt64: 256 * mib, 4096 * mib: 1024 * mib, 400 * mib: 100 * mib, 40 * mib: 16 * mib} {
+		debug.SetMemoryLimit(limit)
+		if got := (Options{}).withDefaults().MaxMemory; got != want {
+			t.Errorf("GOMEMLIMIT %d: MaxMemory %d, want %d", limit, got, want)
+		}
+	}
+}
+
+const (
+	mib   = 1 << 20
+	least = 16 * mib
+)
+
+// heap returns the bytes that are in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers and pools kept for one more
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

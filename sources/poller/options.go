@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -115,7 +116,7 @@ func (o Options) withDefaults() Options {
 	set(&o.BusyInterval, 200*time.Millisecond)
 	set(&o.IdleInterval, max(time.Second, o.BusyInterval))
 	set(&o.CallsPerTable, 1000)
-	set(&o.MaxMemory, maxMemory(len(o.Streams)))
+	set(&o.MaxMemory, quota.DefaultMemory(len(o.Streams)))
 	set(&o.DiscoverEvery, time.Minute)
 	set(&o.CheckpointEvery, time.Second)
 	set(&o.HeartbeatEvery, 2*time.Second)
@@ -173,7 +174,7 @@ func (o Options) validate() error {
 	if o.CallsPerTable < 0 {
 		bad("Options.CallsPerTable is %d: want 1 at least, or 0 for the default", o.CallsPerTable)
 	}
-	if least := leastMemory(len(o.Streams)); o.MaxMemory < least {
+	if least := quota.LeastMemory(len(o.Streams)); o.MaxMemory < least {
 		bad("Options.MaxMemory is %d: want %d at least for %d streams, or 0 for the default", o.MaxMemory, least, len(o.Streams))
 	}
 	for _, d := range []struct {

@@ -72,4 +72,11 @@ func (b *backoff) next(k kind) time.Duration {
 	return rand.N(limit)
 }
 
+// storeRetry is the delay before a call to the store is made again that has
+// failed so often in a row.
+func storeRetry(failures int) time.Duration {
+	b := backoff{failures - 1}
+	return b.next(transient)
+}
+
 func (b *backoff) reset() { b.failures = 0 }

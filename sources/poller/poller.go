@@ -14,6 +14,8 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/latectx"
 	"github.com/sluicehq/sluice/internal/streamsapi"
+	"github.com/sluicehq/sluice/sources/poller/internal/checkpoints"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -26,9 +28,9 @@ type Poller struct {
 	api         *streamsapi.Client
 	tables      *dynamodb.Client
 	store       *store
-	checkpoints *checkpointer
+	checkpoints *checkpoints.Checkpointer
 	gauges      gauges
-	quotas      *quotas
+	quotas      *quota.Pool
 	clock       clock
 	health      health
 	gaps        *gaps
@@ -57,9 +59,11 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	}
 	p := &Poller{cfg: cfg, matcher: m, o: o, opened: make(chan struct{}),
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
-	p.quotas = newQuotas(o)
+	p.quotas = quota.NewPool(o.MaxMemory, len(o.Streams), o.CallsPerTable)
 	p.store = newStore(o, &p.health)
-	p.checkpoints = newCheckpointer(o, p.store, p.checkpointed)
+	p.checkpoints = checkpoints.New(checkpoints.Config{
+		Store: p.store, Every: o.CheckpointEvery, Done: p.checkpointed, RetryIn: storeRetry, Panicked: panicked,
+	})
 	p.gaps = newGaps(o, p.store)
 	return p, nil
 }
@@ -93,7 +97,7 @@ func (p *Poller) Run(ctx context.Context) error {
 
 	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
-	background.Go(func() { p.survive(beats, storePositions, func() { p.checkpoints.run(beats, writes) }) })
+	background.Go(func() { p.survive(beats, storePositions, func() { p.checkpoints.Run(beats, writes) }) })
 	background.Go(func() { p.survive(beats, heartbeat, func() { p.beat(beats) }) })
 	background.Go(func() { p.survive(beats, listGaps, func() { p.watchGaps(beats) }) })
 

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 )
 
 const (
@@ -29,6 +31,7 @@ const (
 var (
 	errGone   = errors.New("the service does not know the shard")
 	errHalted = errors.New("halted at a gap")
+	errUntold = errors.New("whether the shard still has its first records cannot be told")
 )
 
 // service is the part of the API that reads a shard.
@@ -56,8 +59,8 @@ type reader struct {
 	halt    bool // at a gap
 	closed  bool // when it was listed: more can be read until its end
 
-	after    sluice.Sequence // last record read; else the checkpoint; else empty
-	origin   beginning
+	after    sluice.Sequence // the last record read; else the checkpoint; else empty
+	origin   lineage.Beginning
 	clock    *clock
 	latest   bool        // the iterator, or an earlier one, was taken at a start at LATEST
 	invalid  int         // consecutive invalid responses
@@ -69,9 +72,9 @@ type reader struct {
 	notYet   time.Time // earliest next call
 	backlog  bool      // more can be read at once
 	narrowed narrowed
-	ahead    *call // for the page behind a full one
-	quota    *quota
-	waits    func(bool) // called when waiting for room for a page begins and ends
+	ahead    *call // made for the page behind a full one
+	quota    *quota.Share
+	waits    func(bool) // called when the quota has no room for a page, and when it has
 
 	polled func(Poll, kind)
 	gap    func(ctx context.Context, after sluice.Sequence) (*sluice.Gap, error) // returns once the gap is durable, or with ctx's error
@@ -86,7 +89,7 @@ func (r *reader) next(ctx context.Context) (page, error) {
 			return page{}, err
 		}
 		if !r.called() {
-			if err := r.quota.admit(ctx, r.backlog, r.waits); err != nil {
+			if err := r.quota.Admit(ctx, r.backlog, r.waits); err != nil {
 				return page{}, err
 			}
 		}
@@ -98,8 +101,8 @@ func (r *reader) next(ctx context.Context) (page, error) {
 				}
 				continue
 			}
-			if !told { // assume the worst
-				r.quota.dismiss() // the recovery may take long
+			if !told { // the worst is assumed
+				r.quota.Dismiss() // it may take long
 				if err := r.pass(ctx, errUntold); err != nil {
 					return page{}, err
 				}
@@ -137,12 +140,12 @@ func (r *reader) locate(ctx context.Context) (iterator string, told bool, err er
 	case r.after != "":
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
 		in.SequenceNumber = aws.String(string(r.after))
-	case r.behind != nil || !r.origin.doubtful(r.clock.now()):
-	case r.origin.first == "" || r.invalid >= confirmations:
+	case r.behind != nil || !r.origin.Doubtful(r.clock.now()):
+	case r.origin.First == "" || r.invalid >= lineage.Confirmations:
 		told = false
 	default:
 		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
-		in.SequenceNumber = aws.String(string(r.origin.first))
+		in.SequenceNumber = aws.String(string(r.origin.First))
 	}
 	out, err := r.api.GetShardIterator(ctx, in)
 	if err != nil {
@@ -176,7 +179,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	}
 	r.backoff.reset()
 	r.iterator = pg.NextShardIterator
-	res := page{records: pg.Records, bytes: pageBytes(body, pg.Records), seenTo: r.clock.at(start), last: pg.NextShardIterator == "" && !raw, behind: r.behind}
+	res := page{records: pg.Records, bytes: quota.PageBytes(body, pg.Records), seenTo: r.clock.at(start), last: pg.NextShardIterator == "" && !raw, behind: r.behind}
 	behind := p.Full || r.closed || raw
 	if n := len(pg.Records); n > 0 {
 		r.behind = nil
@@ -194,7 +197,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 			res.seenTo = newest.Created
 		}
 	}
-	r.quota.got(res.bytes)
+	r.quota.Got(res.bytes)
 	r.backlog = behind
 	r.notYet = time.Now().Add(r.pace.answered(start, len(pg.Records), behind))
 	return res, nil
@@ -213,7 +216,7 @@ func (r *reader) most() int {
 // recover reacts to an error. It returns nil to continue, after waiting.
 func (r *reader) recover(ctx context.Context, action string, err error) error {
 	r.drop()
-	r.quota.dismiss()
+	r.quota.Dismiss()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -265,14 +268,14 @@ func (r *reader) lost() bool {
 	switch {
 	case r.behind != nil: // already known
 		return false
-	case r.origin.whole(r.clock.now()): // DynamoDB Local says so of an iterator whose shard was empty
+	case r.origin.Whole(r.clock.now()): // DynamoDB Local says so of an iterator whose shard was empty
 		return false
 	case r.after != "":
 		return true
 	case r.latest: // locate decides
 		return false
 	}
-	return r.origin.ours(r.clock.now())
+	return r.origin.Ours(r.clock.now())
 }
 
 // createdBefore is a time before which rec was certainly created. Creation times

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -78,8 +79,8 @@ func (f *follower) restore(ctx context.Context, known []string) (first bool, err
 			return false, fmt.Errorf("poller: %v: read the stored positions: %w", f.name, err)
 		}
 		over := !slices.ContainsFunc(shards, func(sh state.Shard) bool { return !sh.Position.Finished })
-		if over && f.p.clock.now().Sub(createdAt(known[i+1])) > retention+time.Hour {
-			continue // nothing of it remains
+		if over && f.p.clock.now().Sub(createdAt(known[i+1])) > lineage.Retention+time.Hour {
+			continue // nothing of it is left
 		}
 		f.add(arn).waived = over
 		first = first && over

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -23,8 +24,7 @@ const (
 	describeStream = "dynamodb:DescribeStream"
 
 	startRetry    = 500 * time.Millisecond
-	startCalls    = 16              // calls at a time for LATEST iterators
-	clockMargin   = 2 * time.Second // difference between the service's clocks, and rounding of a Date header
+	startCalls    = 16 // made at a time for LATEST iterators
 	disableStream = "Disable the stream: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=false. "
 	enableStream  = "Enable one: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
 )
@@ -110,7 +110,7 @@ func (p *Poller) storedStreams(ctx context.Context) ([]string, error) {
 func (p *Poller) newStream(name Stream, arn string) *stream {
 	s := &stream{
 		p: p, name: name, table: tableOf(arn), id: state.Stream{Application: p.o.Application, ARN: arn},
-		forest: newForest(), wake: make(chan struct{}, 1), due: make(map[string]*gauge),
+		forest: lineage.New(), wake: make(chan struct{}, 1), due: make(map[string]*gauge),
 	}
 	s.api = &ownAPI{Client: p.api, stream: s}
 	s.discovery = newDiscovery(s.api, arn, p.o.CallTimeout)
@@ -347,18 +347,18 @@ func (s *stream) prepare(ctx context.Context) error {
 
 // fill fills the forest with listed and stored shards.
 func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string, began time.Time) {
-	s.forest.past.before = s.start.At.Add(2 * clockMargin)
+	s.forest.StartedAt(s.start.At)
 	if s.unlisted {
 		l.began = time.Time{} // a failed listing is not complete
 	}
-	fresh := s.forest.merge(l.shards, l.began)
-	s.forest.remember(stored)
+	fresh := s.forest.Merge(l.shards, l.began)
+	s.forest.Remember(stored)
 	for id, it := range latest {
-		s.forest.node(id).latest = it
+		s.forest.StartLatest(id, it)
 	}
 	s.ready = true
 	if s.unlisted {
-		s.forest.doubt(stored)
+		s.forest.AwaitListing(stored)
 		s.p.o.Logger.Warn("stream is read on where its positions are: its shards cannot be listed now", "table", s.table, "stream", s.id.ARN, "stored", len(stored))
 		return
 	}
@@ -381,7 +381,7 @@ func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[st
 	if s.p.o.Start == Latest {
 		latest, date = s.latest(ctx, l)
 	}
-	want := state.Start{Position: s.p.o.Start, At: date.Add(-clockMargin).UTC().Truncate(time.Millisecond)}
+	want := state.Start{Position: s.p.o.Start, At: date.Add(-lineage.ClockMargin).UTC().Truncate(time.Millisecond)}
 	got, err := s.p.store.start(ctx, s.id, want)
 	if err != nil {
 		return got, nil, err
@@ -392,11 +392,11 @@ func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[st
 	if want.Position == Latest {
 		var closed []string
 		for _, sh := range l.shards {
-			if sh.closed {
-				closed = append(closed, sh.id)
+			if sh.Closed {
+				closed = append(closed, sh.ID)
 			}
-			if sh.parent != "" { // closed, even if this listing lacks it
-				closed = append(closed, sh.parent)
+			if sh.Parent != "" { // closed, also when this listing leaves it out
+				closed = append(closed, sh.Parent)
 			}
 		}
 		if len(closed) > 0 {
@@ -414,7 +414,7 @@ func (s *stream) latest(ctx context.Context, l listing) (map[string]string, time
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, startCalls)
 	for _, sh := range l.shards {
-		if sh.closed {
+		if sh.Closed {
 			continue
 		}
 		slots <- struct{}{}
@@ -423,14 +423,14 @@ func (s *stream) latest(ctx context.Context, l listing) (map[string]string, time
 			call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
 			defer cancel()
 			out, err := s.p.api.GetShardIterator(call, &dynamodbstreams.GetShardIteratorInput{
-				StreamArn: &s.id.ARN, ShardId: &sh.id, ShardIteratorType: types.ShardIteratorTypeLatest,
+				StreamArn: &s.id.ARN, ShardId: &sh.ID, ShardIteratorType: types.ShardIteratorTypeLatest,
 			})
 			if err != nil || aws.ToString(out.ShardIterator) == "" {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			iterators[sh.id] = *out.ShardIterator
+			iterators[sh.ID] = *out.ShardIterator
 			if t := serviceTime(out.ResultMetadata); t.After(date) {
 				date = t
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -260,7 +261,7 @@ func TestLatestLeavesOutAncestorsThatAreListedLate(t *testing.T) {
 			st.hidden["a"], st.hidden["b"] = true, true
 			if restart {
 				if _, err := store.Start(t.Context(), state.Stream{Application: "sluice", ARN: stubARN("orders")},
-					state.Start{Position: Latest, At: time.Now().Add(-clockMargin)}); err != nil {
+					state.Start{Position: Latest, At: time.Now().Add(-lineage.ClockMargin)}); err != nil {
 					t.Fatal(err)
 				}
 				if err := store.Finish(t.Context(), state.Stream{Application: "sluice", ARN: stubARN("orders")}, "b", "c"); err != nil {

@@ -115,7 +115,8 @@ func (s *store) claim(ctx context.Context, st state.Stream, id, parent, owner st
 	return ask(ctx, s, claimShard, func(ctx context.Context) (state.Shard, error) { return s.of.Claim(ctx, st, id, parent, owner) })
 }
 
-func (s *store) checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
+// Checkpoint is what a checkpoints.Store has.
+func (s *store) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
 	errs, err := ask(ctx, s, storePositions, func(ctx context.Context) ([]error, error) { return s.of.Checkpoint(ctx, cs), nil })
 	if err != nil {
 		errs = make([]error, len(cs))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -27,9 +28,9 @@ type stream struct {
 	start     state.Start
 	api       *ownAPI
 	discovery *discovery
-	forest    *forest
-	wake      chan struct{}   // signals replaced; has room for one
-	bell      chan<- struct{} // rung when the stream seems to have ended; nil: no follower
+	forest    *lineage.Forest
+	wake      chan struct{}   // replaced was set; has room for one
+	bell      chan<- struct{} // rung when the stream seems to have come to its end; nil: nobody listens
 
 	ready   bool // its start is stored and the forest filled
 	running int
@@ -101,7 +102,7 @@ func (s *stream) run(ctx context.Context) error {
 			return errors.Join(s.errs...)
 		}
 		if s.drained() {
-			if s.unlisted && len(s.forest.nodes) == 0 { // it was begun, but no shard of it
+			if s.unlisted && s.forest.Empty() { // it was begun, and no shard of it
 				return errNeverRead
 			}
 			return nil
@@ -110,7 +111,7 @@ func (s *stream) run(ctx context.Context) error {
 		if ctx.Err() == nil {
 			timer.Reset(time.Until(s.begin(ctx, t, ends)))
 		}
-		if now := s.forest.count(Lineage{Table: s.table, StreamARN: s.id.ARN}); now != told {
+		if now := s.lineage(); now != told {
 			told = now
 			s.p.lineage(now)
 		}
@@ -169,24 +170,27 @@ func (s *stream) clear(ends <-chan outcome, finds <-chan found) {
 // renew resets the stream. The store has everything that matters.
 func (s *stream) renew() {
 	s.ready, s.running, s.looking, s.asking, s.errs = false, 0, 0, false, nil
-	s.forest, s.aged, s.ending = newForest(), aged{}, ending{}
+	s.forest, s.aged, s.ending = lineage.New(), aged{}, ending{}
+}
+
+// lineage returns how far the shards are.
+func (s *stream) lineage() Lineage {
+	c := s.forest.Count()
+	return Lineage{Table: s.table, StreamARN: s.id.ARN, Reading: c.Running, Waiting: c.Waiting, Finished: c.Finished, Halted: c.Halted}
 }
 
 // begin starts every shard whose turn it is, and returns when to look again.
 func (s *stream) begin(ctx context.Context, t terms, ends chan<- outcome) (next time.Time) {
-	ready, next := s.forest.ready(time.Now())
-	for _, n := range ready {
-		n.phase = running
+	ready, next := s.forest.Ready(time.Now())
+	for _, id := range ready {
 		s.running++
 		w := &worker{
-			p: s.p, stream: s, shard: Shard{Table: s.table, StreamARN: s.id.ARN, ID: n.id},
-			parent: n.parent, closed: n.closed, gone: n.gone, past: s.forest.past.has(n.id), latest: n.latest,
-			origin: beginningOf(n.id, n.first, s.start), gauge: s.due[n.id],
+			p: s.p, stream: s, shard: s.shard(id), start: s.forest.Begin(id), gauge: s.due[id],
 		}
-		n.latest = ""
+		w.origin = lineage.BeginningOf(id, w.start.First, s.start)
 		s.children.Go(func() {
 			end, err := w.run(ctx, t)
-			ends <- outcome{w.shard.ID, end, err}
+			ends <- outcome{id, end, err}
 		})
 	}
 	if s.looking == 0 && (next.IsZero() || s.listAt.Before(next)) {
@@ -198,47 +202,48 @@ func (s *stream) begin(ctx context.Context, t terms, ends chan<- outcome) (next 
 	return next
 }
 
-// ended handles the end of a shard's worker.
+// shard names one of the stream's shards.
+func (s *stream) shard(id string) Shard { return Shard{Table: s.table, StreamARN: s.id.ARN, ID: id} }
+
+// ended notes how a shard's worker came back.
 func (s *stream) ended(ctx context.Context, o outcome) {
-	shard := Shard{Table: s.table, StreamARN: s.id.ARN, ID: o.id}
-	n := s.forest.node(o.id)
-	n.phase = waiting
+	shard := s.shard(o.id)
 	s.due[o.id].unread(o.err)
 	s.stirred()
+	how, wait := lineage.Stopped, time.Duration(0)
 	switch o.end {
 	case notBegun:
-		n.notYet = time.Now().Add(heldRetry)
+		s.forest.Ended(o.id, lineage.NotBegun, time.Now().Add(heldRetry))
 		if ctx.Err() == nil {
 			s.p.notClaimed(shard, o.err, heldRetry)
 		}
 		return
 	case EndFinished:
-		n.phase, n.awaiting = done, true
+		how = lineage.Finished
 		s.soon = soon
 	case EndGone:
-		n.gone, n.missing = true, 0
-		n.notYet = time.Now().Add(goneRetry)
+		how, wait = lineage.Denied, goneRetry
 		s.soon = soon
 	case EndHalted:
-		s.halt(n)
+		how = lineage.Halted
+		s.halt(shard)
 	case EndLost:
-		n.notYet = time.Now().Add(heldRetry)
+		wait = heldRetry
 	case EndFailed:
-		n.notYet = time.Now().Add(goneRetry)
+		wait = goneRetry
 		if ctx.Err() != nil {
 			s.errs = append(s.errs, o.err)
 		}
 		s.due[o.id].broke(o.err)
 	}
-	n.stored = true
+	s.forest.Ended(o.id, how, time.Now().Add(wait))
 	s.review()
 	s.p.ended(shard, o.end, o.err)
 }
 
-// halt stops a shard at a gap.
-func (s *stream) halt(n *node) {
-	n.phase = halted
-	s.p.health.halt(Shard{Table: s.table, StreamARN: s.id.ARN, ID: n.id})
+// halt says that a shard is left where a gap begins.
+func (s *stream) halt(shard Shard) {
+	s.p.health.halt(shard)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.halted = true
@@ -274,9 +279,9 @@ func (s *stream) merge(f found) {
 		if s.failing { // listings that failures have delayed come soon
 			s.failing, s.soon = false, soon
 		}
-		d.New = s.forest.merge(f.shards, f.began)
-		s.forest.remember(f.stored)
-		s.p.checkpoints.check(s.id, f.stored)
+		d.New = s.forest.Merge(f.shards, f.began)
+		s.forest.Remember(f.stored)
+		s.p.checkpoints.Check(s.id, f.stored)
 		s.listed(f.status)
 		s.concluded(f, d.New)
 		if f.parent == "" {
@@ -314,7 +319,7 @@ func (s *stream) confirmed(f found) {
 
 // review brings the next listing forward while the forest is unsure.
 func (s *stream) review() {
-	if !s.forest.unsure() && !s.confirming() {
+	if !s.forest.Unsure() && !s.confirming() {
 		s.soon = soon
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -112,15 +113,15 @@ func TestOldShardWaitsForAListing(t *testing.T) {
 // What was listed before the listing failed does not say that a shard is missing:
 // two whole listings do, and then the service is asked for it.
 func TestAListingThatFailedMissesNothing(t *testing.T) {
-	s := &stream{p: &Poller{o: Options{Logger: slog.New(slog.DiscardHandler)}}, forest: newForest(), unlisted: true}
-	shards := []listed{{id: "child", parent: "parent"}}
+	s := &stream{p: &Poller{o: Options{Logger: slog.New(slog.DiscardHandler)}}, forest: lineage.New(), unlisted: true}
+	shards := []lineage.Listed{{ID: "child", Parent: "parent"}}
 	s.fill(listing{shards: shards}, nil, nil, time.Time{})
-	s.forest.merge(shards, whole)
-	if got := s.forest.doubted(); len(got) > 0 {
+	s.forest.Merge(shards, whole)
+	if got := s.forest.UnlistedParents(); len(got) > 0 {
 		t.Errorf("after one listing the service is asked for %v", got)
 	}
-	s.forest.merge(shards, whole)
-	if got := s.forest.doubted(); !slices.Equal(got, []string{"parent"}) {
+	s.forest.Merge(shards, whole)
+	if got := s.forest.UnlistedParents(); !slices.Equal(got, []string{"parent"}) {
 		t.Errorf("after two listings the service is asked for %v", got)
 	}
 }

@@ -9,6 +9,10 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller/internal/checkpoints"
+	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
+	"github.com/sluicehq/sluice/sources/poller/internal/positions"
+	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -17,20 +21,16 @@ type worker struct {
 	p      *Poller
 	stream *stream
 	shard  Shard
-	parent string
-	closed bool
-	gone   bool   // listings agree that it no longer exists: only its end is to be stored
-	past   bool   // closed before the start at LATEST: only its end is to be stored
-	latest string // iterator taken at a start at LATEST; may be empty
-	origin beginning
+	start  lineage.Start // of one that is no more, or from before the start at LATEST, only the end is to be stored
+	origin lineage.Beginning
 
 	lease    state.Lease
 	flow     *flow.Flow
-	pos      *positions
+	pos      *positions.Map
 	gauge    *gauge
-	quota    *quota
-	holding  *holding
-	finished atomic.Bool // all records are settled and the shard is at its end
+	quota    *quota.Share
+	holding  *checkpoints.Holding
+	finished atomic.Bool // all is settled and the shard is at its end
 
 	skipTo     sluice.Sequence // records up to here were already read
 	dropBefore time.Time       // records created before are dropped; zero: none
@@ -53,16 +53,15 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	if stored.Position.Finished {
 		return EndFinished, nil
 	}
-	if w.gone || w.past && stored.Position.Sequence == "" {
+	if w.start.Gone || w.start.Past && stored.Position.Sequence == "" {
 		return w.retire(ctx, t.writes, stored)
 	}
 	owned, lose := context.WithCancelCause(t.flows)
 	defer lose(nil)
 	after := sluice.Sequence(stored.Position.Sequence)
-	w.quota = w.p.quotas.shard(w.shard.Table)
-	w.pos = startAt(after, w.p.clock.now())
-	w.pos.freed = w.quota.free
-	defer w.pos.end()
+	w.quota = w.p.quotas.Share(w.shard.Table)
+	w.pos = positions.New(after, w.p.clock.now(), w.quota.Free)
+	defer w.pos.End()
 	o := w.p.o.Flow
 	o.Clock = w.p.clock.now
 	w.flow = flow.Open(owned, w.p.matcher, o)
@@ -72,13 +71,13 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	}()
 	w.gauge.attach(w.flow, w.pos, w.quota)
 	defer w.gauge.detach()
-	w.holding = &holding{
-		lease: w.lease, stored: stored.Position, position: w.position,
-		observe: func() { w.p.lagged(w.shard, w.gauge.observe()) },
-		lost:    func() { lose(state.ErrLeaseLost) },
+	w.holding = &checkpoints.Holding{
+		Lease: w.lease, Stored: stored.Position, Position: w.position,
+		Observe: func() { w.p.lagged(w.shard, w.gauge.observe()) },
+		Lost:    func() { lose(state.ErrLeaseLost) },
 	}
-	w.p.checkpoints.hold(w.holding)
-	defer w.p.checkpoints.drop(w.holding)
+	w.p.checkpoints.Hold(w.holding)
+	defer w.p.checkpoints.Drop(w.holding)
 
 	w.p.started(w.shard, after)
 	end, err = w.read(ctx, owned, after)
@@ -89,7 +88,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 // retire stores the end of a shard that no longer exists or is from before the
 // start, so that its children may start.
 func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, error) {
-	if after := sluice.Sequence(stored.Position.Sequence); after != "" || !w.past && w.origin.ours(w.p.clock.now()) {
+	if after := sluice.Sequence(stored.Position.Sequence); after != "" || !w.start.Past && w.origin.Ours(w.p.clock.now()) {
 		if _, err := w.gap(ctx, after, true); err != nil {
 			return EndStopped, nil
 		}
@@ -99,13 +98,13 @@ func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, e
 	}
 	end := stored.Position
 	end.Finished = true
-	h := &holding{
-		lease: w.lease, stored: stored.Position, position: func() state.Position { return end },
-		observe: func() {}, lost: func() {},
+	h := &checkpoints.Holding{
+		Lease: w.lease, Stored: stored.Position, Position: func() state.Position { return end },
+		Observe: func() {}, Lost: func() {},
 	}
-	w.p.checkpoints.hold(h)
-	defer w.p.checkpoints.drop(h)
-	if err := w.p.checkpoints.flush(writes, h); err != nil {
+	w.p.checkpoints.Hold(h)
+	defer w.p.checkpoints.Drop(h)
+	if err := w.p.checkpoints.Flush(writes, h); err != nil {
 		return EndFailed, err
 	}
 	return EndFinished, nil
@@ -113,7 +112,7 @@ func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, e
 
 // claim claims the shard durably before a handler sees a record.
 func (w *worker) claim(ctx context.Context) (state.Shard, error) {
-	sh, err := w.p.store.claim(ctx, w.stream.id, w.shard.ID, w.parent, w.p.o.Owner)
+	sh, err := w.p.store.claim(ctx, w.stream.id, w.shard.ID, w.start.Parent, w.p.o.Owner)
 	if err != nil {
 		return sh, fmt.Errorf("claim shard %s: %w", w.shard.ID, err)
 	}
@@ -136,7 +135,7 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 	defer func() { // also after a panic: waits for its calls to end
 		stop()
 		for pg := range pages {
-			w.quota.free(pg.bytes)
+			w.quota.Free(pg.bytes)
 		}
 	}()
 	for pg := range pages {
@@ -168,7 +167,7 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page, <-chan error) {
 	r := &reader{
 		api: w.stream.api, shard: w.shard, limit: w.p.o.Limit, timeout: w.p.o.CallTimeout,
-		halt: w.p.o.Gaps == Halt, closed: w.closed, after: after, origin: w.origin, clock: &w.p.clock,
+		halt: w.p.o.Gaps == Halt, closed: w.start.Closed, after: after, origin: w.origin, clock: &w.p.clock,
 		pace: newPace(w.p.o.BusyInterval, w.p.o.IdleInterval), quota: w.quota, waits: w.gauge.noRoom,
 		polled: func(p Poll, k kind) {
 			w.gauge.polled(p.Err, k)
@@ -185,7 +184,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 		},
 	}
 	if after == "" {
-		r.iterator, r.latest = w.latest, w.latest != ""
+		r.iterator, r.latest = w.start.Latest, w.start.Latest != ""
 	}
 	pages, ended := make(chan page), make(chan error, 1)
 	go func() {
@@ -196,7 +195,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 				ended <- panicked(v)
 			}
 		}()
-		defer w.quota.dismiss()
+		defer w.quota.Dismiss()
 		for {
 			pg, err := r.next(ctx)
 			if err != nil {
@@ -207,7 +206,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 			select {
 			case pages <- pg:
 			case <-ctx.Done():
-				w.quota.free(pg.bytes)
+				w.quota.Free(pg.bytes)
 				ended <- ctx.Err()
 				return
 			}
@@ -224,8 +223,8 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 // take submits the page's records, without those already read and those created
 // before a start at LATEST. It waits while the flow's window is full.
 func (w *worker) take(ctx context.Context, pg page) error {
-	rest := pg.bytes // not submitted yet
-	defer func() { w.quota.free(rest) }()
+	rest := pg.bytes // not handed over yet
+	defer func() { w.quota.Free(rest) }()
 	if err := w.endGap(ctx, pg); err != nil {
 		return err
 	}
@@ -255,15 +254,15 @@ func (w *worker) take(ctx context.Context, pg page) error {
 				break
 			}
 		}
-		w.gauge.observe() // the time of waiting starts now
-		rest -= w.pos.add(recs)
-		page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.free}
+		w.gauge.observe() // what comes now waits from now on
+		rest -= w.pos.Add(recs)
+		page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.Free}
 		rest = 0
 		if _, err := w.flow.SubmitPage(ctx, page); err != nil {
 			return err
 		}
 	}
-	w.pos.saw(pg.seenTo)
+	w.pos.Saw(pg.seenTo)
 	return nil
 }
 
@@ -271,7 +270,7 @@ func (w *worker) take(ctx context.Context, pg page) error {
 // watermark.
 func (w *worker) position() state.Position {
 	finished := w.finished.Load()
-	return state.Position{Sequence: string(w.pos.settle(w.flow.Settled())), Finished: finished}
+	return state.Position{Sequence: string(w.pos.Settle(w.flow.Settled())), Finished: finished}
 }
 
 // close waits until the taken records are settled, and stores the position. Even
@@ -291,7 +290,7 @@ func (w *worker) close(owned context.Context, t terms, end End, cause error) (En
 	if lost {
 		return end, cause
 	}
-	switch err := w.p.checkpoints.flush(t.writes, w.holding); {
+	switch err := w.p.checkpoints.Flush(t.writes, w.holding); {
 	case errors.Is(err, state.ErrLeaseLost):
 		return EndLost, err
 	case err != nil:

@@ -1,4 +1,6 @@
-package poller
+// Package positions maps the records that a flow counts to their positions in
+// the shard.
+package positions
 
 import (
 	"sync"
@@ -7,13 +9,13 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// positions maps a flow's ordinals to sequence numbers: record n of the flow is at
-// position of(n). It keeps the digits of unsettled records, and their times in
-// seconds, without a pointer per record.
+// Map maps a flow's ordinals to sequence numbers: record n of the flow is at
+// position Settle(n). It keeps the digits of those that are not settled, and
+// their times by the second, without a pointer per record.
 //
-// The reader adds; the checkpointer settles.
-type positions struct {
-	freed func(bytes int64) // called with bytes freed by settling; may be nil
+// The reader adds, the checkpointer settles: it is safe for concurrent use.
+type Map struct {
+	freed func(bytes int64) // told of what settling gives back; nil: nobody
 
 	mu      sync.Mutex
 	bytes   int64 // memory in use
@@ -34,13 +36,15 @@ type run struct {
 
 func (r *run) len() int { return len(r.times) }
 
-// startAt returns the positions of a shard whose stored position is seq.
-func startAt(seq sluice.Sequence, seenTo time.Time) *positions {
-	return &positions{settled: seq, seenTo: seenTo}
+// New returns the map of a shard whose stored position is seq, of which
+// everything written before seenTo was read. freed, when it is not nil, is
+// called with the bytes that are not kept any more; it must not call the map.
+func New(seq sluice.Sequence, seenTo time.Time, freed func(bytes int64)) *Map {
+	return &Map{settled: seq, seenTo: seenTo, freed: freed}
 }
 
-// positionBytes is the memory of rec's position.
-func positionBytes(rec *sluice.Record) int64 { return int64(len(position(rec)) + timeBytes) }
+// Bytes is what keeping the position of rec takes.
+func Bytes(rec *sluice.Record) int64 { return int64(len(position(rec)) + timeBytes) }
 
 const timeBytes = 4
 
@@ -53,14 +57,15 @@ func position(rec *sluice.Record) sluice.Sequence {
 	return ""
 }
 
-// add notes records that will be submitted next, and returns the memory used.
-func (p *positions) add(recs []sluice.Record) (bytes int64) {
+// Add notes records that will be submitted next. It returns how much memory
+// that takes.
+func (p *Map) Add(recs []sluice.Record) (bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range recs {
 		p.last++
 		seq := position(&recs[i])
-		bytes += positionBytes(&recs[i])
+		bytes += Bytes(&recs[i])
 		r := p.tail()
 		if r == nil || r.width != len(seq) || r.len() == cap(r.times) {
 			room := max(len(recs)-i, leastRun)
@@ -78,30 +83,30 @@ func (p *positions) add(recs []sluice.Record) (bytes int64) {
 // leastRun is the capacity of a run for small pages.
 const leastRun = 16
 
-func (p *positions) tail() *run {
+func (p *Map) tail() *run {
 	if len(p.runs) == 0 {
 		return nil
 	}
 	return &p.runs[len(p.runs)-1]
 }
 
-// added returns the ordinal of the newest record.
-func (p *positions) added() uint64 {
+// Added returns the ordinal of the newest record.
+func (p *Map) Added() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last
 }
 
-// saw notes that everything written before t has been added.
-func (p *positions) saw(t time.Time) {
+// Saw notes that everything written before t has been added.
+func (p *Map) Saw(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seenTo = t
 }
 
-// settle returns the position after the first n records, and drops the entries
-// before it. n never falls.
-func (p *positions) settle(n uint64) sluice.Sequence {
+// Settle returns the position when the first n records are durable, and
+// forgets what is before it. n never falls.
+func (p *Map) Settle(n uint64) sluice.Sequence {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var free int64
@@ -130,25 +135,25 @@ func (p *positions) settle(n uint64) sluice.Sequence {
 	return p.settled
 }
 
-// free counts n freed bytes. mu is held.
-func (p *positions) free(n int64) {
+// free notes that n bytes are not kept any more. mu is held.
+func (p *Map) free(n int64) {
 	p.bytes -= n
 	if n > 0 && p.freed != nil {
 		p.freed(n)
 	}
 }
 
-// end drops the unsettled entries.
-func (p *positions) end() {
+// End forgets what is not settled.
+func (p *Map) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.runs = nil
 	p.free(p.bytes)
 }
 
-// oldest returns the creation time of the first unsettled record, as of the last
-// settle. Without one it returns the time up to which everything was read.
-func (p *positions) oldest() time.Time {
+// Oldest returns the creation time of the first record that is not settled
+// (as of the last Settle), or else up to when everything was read.
+func (p *Map) Oldest() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.runs) == 0 {

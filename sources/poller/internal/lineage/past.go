@@ -1,4 +1,4 @@
-package poller
+package lineage
 
 import "time"
 
@@ -38,8 +38,8 @@ func (p *past) trace(nodes map[string]*node) {
 				continue
 			}
 			p.shards[id] = true
-			if n.parent != "" && !p.has(n.parent) {
-				p.add(n.parent)
+			if n.Parent != "" && !p.has(n.Parent) {
+				p.add(n.Parent)
 				more = true
 			}
 		}
@@ -53,6 +53,6 @@ func (p *past) trace(nodes map[string]*node) {
 // possible reports whether n may be a past shard: it waits for a listing that
 // shows its relation, but not for ever.
 func (p *past) possible(n *node) bool {
-	return p.partial && !p.has(n.id) && !n.stored && n.latest == "" && n.shown+n.missing < lateListings &&
-		!shardCreated(n.id).After(p.before)
+	return p.partial && !p.has(n.ID) && !n.stored && n.latest == "" && n.shown+n.missing < lateListings &&
+		!ShardCreated(n.ID).After(p.before)
 }

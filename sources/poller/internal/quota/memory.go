@@ -1,4 +1,4 @@
-package poller
+package quota
 
 import (
 	"container/list"
@@ -8,21 +8,23 @@ import (
 	"sync"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 )
 
 const firstReserve = 4 << 20 // reserved for a page, until a larger page was seen
 
-// maxMemory is the default of Options.MaxMemory for a number of streams.
-func maxMemory(streams int) int64 {
+// DefaultMemory is how much memory the pages of so many tables are given when
+// nobody says it: a quarter of GOMEMLIMIT if that is set, else 256 MiB.
+func DefaultMemory(tables int) int64 {
 	want := int64(256 << 20)
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 { // GOMEMLIMIT
 		want = limit / 4
 	}
-	return max(want, leastMemory(streams))
+	return max(want, LeastMemory(tables))
 }
 
-// leastMemory is the least allowed MaxMemory.
-func leastMemory(streams int) int64 { return max(16<<20, int64(streams)*8<<20) }
+// LeastMemory is the least of it.
+func LeastMemory(tables int) int64 { return max(16<<20, int64(tables)*8<<20) }
 
 // budget bounds the memory of the pages of all shards. A shard reserves room
 // before it asks for a page, and waits its turn if there is none.
@@ -215,13 +217,14 @@ func (a *account) leave() {
 	a.place = nil
 }
 
-// pageBytes estimates the memory of a page: its text, the indexes of its images,
-// its records with their strings, and the flow's entries.
-func pageBytes(body []byte, recs []sluice.Record) int64 {
+// PageBytes is about what a page takes in memory: its text, the indexes of the
+// images, the records with their strings and what the flow notes of each, and their
+// positions.
+func PageBytes(body []byte, recs []sluice.Record) int64 {
 	const record = 640
 	n := int64(len(body)) + int64(len(body))/4 + int64(len(recs))*record
 	for i := range recs {
-		n += positionBytes(&recs[i])
+		n += positions.Bytes(&recs[i])
 	}
 	return n
 }

@@ -1,4 +1,4 @@
-package poller
+package quota
 
 import (
 	"container/list"

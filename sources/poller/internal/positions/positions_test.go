@@ -1,4 +1,4 @@
-package poller
+package positions
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // The map agrees with a list of all records, whatever the widths of their
 // sequence numbers, and records without one.
-func TestPositionsAgainstList(t *testing.T) {
+func TestMapAgainstList(t *testing.T) {
 	type entry struct {
 		seq     sluice.Sequence // position when this one and all before are settled
 		created time.Time
@@ -23,7 +23,7 @@ func TestPositionsAgainstList(t *testing.T) {
 			before = wide(5)
 		}
 		seen := time.Unix(1<<31, 0)
-		p := startAt(before, seen)
+		p := New(before, seen, nil)
 		var list []entry // list[i] is ordinal i+1
 		at, n, settled := before, 10, uint64(0)
 		check := func() {
@@ -31,14 +31,14 @@ func TestPositionsAgainstList(t *testing.T) {
 			if settled > 0 {
 				want = list[settled-1].seq
 			}
-			if got := p.settle(settled); got != want {
+			if got := p.Settle(settled); got != want {
 				t.Fatalf("seed %d: %d settled: position %q, want %q", seed, settled, got, want)
 			}
 			oldest := seen
 			if settled < uint64(len(list)) {
 				oldest = list[settled].created
 			}
-			if got := p.oldest(); !got.Equal(oldest) {
+			if got := p.Oldest(); !got.Equal(oldest) {
 				t.Fatalf("seed %d: %d settled: oldest %v, want %v", seed, settled, got, oldest)
 			}
 		}
@@ -55,7 +55,7 @@ func TestPositionsAgainstList(t *testing.T) {
 					}
 					list = append(list, entry{at, recs[i].Created})
 				}
-				p.add(recs)
+				p.Add(recs)
 			case 1:
 				settled += uint64(rnd.IntN(len(list) - int(settled) + 1))
 				check()
@@ -71,17 +71,17 @@ func wide(n int) sluice.Sequence {
 	return sluice.Sequence(fmt.Sprintf("%d%020d", n, 2_395_190_001_559_217))
 }
 
-func TestPositionsKeepLittle(t *testing.T) {
-	p := startAt("", time.Now())
+func TestMapKeepsLittle(t *testing.T) {
+	p := New("", time.Now(), nil)
 	recs := make([]sluice.Record, 1000)
 	for i := range recs {
 		recs[i].Sequence = wide(28902 + i)
 	}
-	allocs := testing.AllocsPerRun(100, func() { p.add(recs) })
+	allocs := testing.AllocsPerRun(100, func() { p.Add(recs) })
 	if allocs > 4 {
 		t.Errorf("a page of 1,000 records takes %v allocations, want a handful", allocs)
 	}
-	p.settle(p.last)
+	p.Settle(p.last)
 	if p.runs != nil {
 		t.Errorf("%d runs are kept of settled records", len(p.runs))
 	}
@@ -90,9 +90,9 @@ func TestPositionsKeepLittle(t *testing.T) {
 // A record whose time nobody knows is not as old as time itself.
 func TestOldestOfARecordWithoutATime(t *testing.T) {
 	seen := time.Now()
-	p := startAt("", seen)
-	p.add(make([]sluice.Record, 1))
-	if got := p.oldest(); !got.Equal(seen) {
+	p := New("", seen, nil)
+	p.Add(make([]sluice.Record, 1))
+	if got := p.Oldest(); !got.Equal(seen) {
 		t.Errorf("the oldest record is of %v, want %v", got, seen)
 	}
 }

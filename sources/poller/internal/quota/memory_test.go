@@ -1,11 +1,9 @@
-package poller
+package quota
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -139,6 +137,14 @@ func TestBudgetIsGivenInTurn(t *testing.T) {
 		b.take(hog, 12*mib) // more than its part
 		var mu sync.Mutex
 		got := ""
+		want := func(when, names string) {
+			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			if got != names {
+				t.Errorf("%s: %s have room, want %s", when, got, names)
+			}
+		}
 		wait := func(ctx context.Context, a *account, name string) {
 			synctest.Wait()
 			go func() {
@@ -158,24 +164,24 @@ func TestBudgetIsGivenInTurn(t *testing.T) {
 		wait(ctx, quitter, "Q")
 		wait(t.Context(), second, "2")
 		wait(t.Context(), third, "3")
-		want(t, "at first", got, "1")
+		want("at first", "1")
 		cancel()
 		synctest.Wait()
 		first.settle(4*mib, mib) // not enough for another
-		want(t, "with less than a page free", got, "1")
+		want("with less than a page free", "1")
 		hog.free(4 * mib)
 		synctest.Wait()
-		want(t, "with a page free", got, "12")
+		want("with a page free", "12")
 		hog.free(4 * mib)
 		synctest.Wait()
-		want(t, "with one more", got, "123")
+		want("with one more", "123")
 		first.free(mib)
 		second.free(4 * mib)
 		synctest.Wait()
-		want(t, "with half of it free", got, "123")
+		want("with half of it free", "123")
 		third.free(4 * mib)
 		synctest.Wait()
-		want(t, "with enough for one that has its part", got, "123H")
+		want("with enough for one that has its part", "123H")
 		hog.free(8 * mib)
 		if used, waiting := b.state(); used != 0 || waiting != 0 {
 			t.Errorf("%d bytes are used, %d wait", used, waiting)
@@ -267,7 +273,7 @@ func TestPageBytes(t *testing.T) {
 			}
 		}
 		real := float64(heap()-before) / pages
-		counted := float64(pageBytes(body, got[0].Records))
+		counted := float64(PageBytes(body, got[0].Records))
 		if counted < real || counted > 1.5*real {
 			t.Errorf("%s: a page of %d bytes takes %.0f in memory and is taken for %.0f", name, len(body), real, counted)
 		}
@@ -282,14 +288,4 @@ func heap() int64 {
 	runtime.GC() // what finalizers and pools kept for one more
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-func TestMaxMemoryFollowsGOMEMLIMIT(t *testing.T) {
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
-	for limit, want := range map[int64]int64{math.MaxInt64: 256 * mib, 4096 * mib: 1024 * mib, 400 * mib: 100 * mib, 40 * mib: 16 * mib} {
-		debug.SetMemoryLimit(limit)
-		if got := (Options{}).withDefaults().MaxMemory; got != want {
-			t.Errorf("GOMEMLIMIT %d: MaxMemory %d, want %d", limit, got, want)
-		}
-	}
 }
