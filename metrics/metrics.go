@@ -13,6 +13,7 @@ package metrics
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -120,6 +121,9 @@ func (s *Series) Add(v float64, values ...string) {
 func (s *Series) Bind(values ...string) func(v float64) {
 	if s == nil {
 		return nil
+	}
+	if len(values) != len(s.metric.Labels) {
+		panic(fmt.Sprintf("metrics: %s%s has labels %q and was given %d values: %s", s.metric.Name, s.metric.CloudWatch, s.metric.Labels, len(values), strings.Join(values, ", ")))
 	}
 	return s.meter.Bind(s.metric, slices.Clone(values)...)
 }

@@ -71,3 +71,19 @@ func TestDeclarations(t *testing.T) {
 		t.Errorf("%d are declared", len(all))
 	}
 }
+
+// Too few or too many values of labels are a mistake of the program, and name the
+// metric.
+func TestLabelsThatDoNotFit(t *testing.T) {
+	s := twofold.Of(&bound{sums: map[string]float64{}})
+	for _, values := range [][]string{nil, {"x"}, {"x", "y", "z"}} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.Contains(text, "test_twofold_total") {
+					t.Errorf("%q: panic %q", values, text)
+				}
+			}()
+			s.Add(1, values...)
+		}()
+	}
+}

@@ -9,9 +9,9 @@ var (
 	passedOver = metrics.New(metrics.Metric{Name: "sluice_filtered_total", Help: "Records that the conditions of a route passed over.", Labels: []string{"route"}, CloudWatch: "Filtered", Dimension: "Route"})
 )
 
-// Count has the router count with m the records that take no route, and those that
-// the filters of a route pass over. The program of run.Main does so by itself. The
-// table is fixed then; call Count before Match. A second call replaces m.
+// Count counts by m the records without a route, and for each route the records that
+// its filters refuse. run.Main calls Count. Call it before Match, after the last
+// route was added. A second call replaces m.
 func (r *Router) Count(m metrics.Meter) {
 	var none [Filtered + 1]func(float64)
 	for why := range none {

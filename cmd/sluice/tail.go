@@ -34,7 +34,7 @@ func tailCommand(c *cli) *cobra.Command {
 		Use:   "tail [table]",
 		Short: "Show the changes of a table as they happen",
 		Long: `Show the changes of a table: time, event, entity type, key and changed attributes.
-With a configuration, also show the routes, and mark those that would fail.
+With a configuration, also show the routes, and mark failing ones.
 
 The command stores and handles nothing, but a stream serves only two readers. The
 table is a name or the ARN of a stream.`,

@@ -88,7 +88,7 @@ func (o *Cascade) check(c *Config, path string, r *Route) {
 	if o.Queue != "" {
 		c.standard(path+".queue", o.Queue)
 	} else if o.Threshold != nil {
-		d.add(path+".threshold", "it is for a cascade with a queue, which takes what is beyond it")
+		d.add(path+".threshold", "it is for a cascade with a queue, which takes the other rows")
 	}
 	if _, there := d.at[path+".children"]; there && len(o.Children) == 0 {
 		d.add(path+".children", "there is none")
@@ -124,7 +124,7 @@ func (o *Cascade) check(c *Config, path string, r *Route) {
 	}
 }
 
-// key notes what is no key of a table.
+// key notes a list of attributes that cannot be the key of a table.
 func (c *Config) key(path string, key Strings) {
 	if len(key) > 2 {
 		c.doc.add(path, "it has %d names; want that of the partition key, and that of the sort key if there is one", len(key))

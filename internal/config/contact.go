@@ -46,8 +46,8 @@ type Contact struct {
 
 const defaultCall = 30 * time.Second // of a call
 
-// checkContact notes what is wrong with a route of contact. whole is o with what it
-// takes of the route of start.
+// checkContact notes the mistakes of a route with do: contact. whole is o with the
+// fields of its start route.
 func (o *Escalate) checkContact(c *Config, path string, whole Escalate) {
 	if o.Contact == nil {
 		c.doc.add(path+".contact", "it is missing; a route of contact calls its url")
@@ -182,7 +182,7 @@ type caller struct {
 	body *body // nil is the default
 }
 
-// newCaller has the templates. It gives note what is wrong with each, or nil.
+// newCaller parses the templates. It calls note for each field, with its error or nil.
 func newCaller(kind string, o *Contact, note func(field string, err error)) *caller {
 	c := &caller{kind: kind}
 	var err error

@@ -56,7 +56,7 @@ func (o *Count) check(c *Config, path string, r *Route) {
 	d := c.doc
 	c.only(path, r, sluice.Insert, sluice.Modify, sluice.Remove)
 	if c.readsItem(r) {
-		d.add(parent(path)+".when", "it reads the item, of which new is nil in a REMOVE and old in an INSERT, so that what one adds the other would not take away; want when in each of numbers, which says which items count")
+		d.add(parent(path)+".when", "it reads the item: new is nil in a REMOVE, old in an INSERT, and a REMOVE would not subtract an added item; want when in each of numbers, which says which items count")
 	}
 	if strings.Contains(o.ID, "#") {
 		d.add(path+".id", "%s has a '#', which ends it in the ids of markers", d.show(path+".id", o.ID))
@@ -187,8 +187,7 @@ func (b *builder) orphaned(ctx context.Context, rec *sluice.Record, table string
 
 type itemWhen = func(sluice.Item) (bool, error)
 
-// decided fails a record for good of which an expression cannot tell whether it
-// counts.
+// decided fails a record for good if an expression cannot decide whether it counts.
 func decided(whens []itemWhen, next sluice.Handler) sluice.Handler {
 	if len(whens) == 0 {
 		return next

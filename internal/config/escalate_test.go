@@ -142,7 +142,7 @@ func TestEscalationElsewhere(t *testing.T) {
 		w, app := newCalls(t, aStep, strings.Replace(aCall, `"SK":"call"`, `"SK":"call#2"`, 1))
 		other := w.tables.Records()[1]
 		err := app.Router.Dispatch(t.Context(), &other)
-		if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "is not the one that ladder.key makes") {
+		if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "differs from ladder.key") {
 			t.Errorf("another key: %v", err)
 		}
 		if _, err := app.Routes[1].Explain(t.Context(), &other); err == nil {

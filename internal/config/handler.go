@@ -8,14 +8,14 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// handler is one of the kinds of handlers: the field of Route of its name. A file of
-// that name has its struct, what can be wrong with it, and what it builds.
+// handler is a kind of handler: the field of Route with its name. The file with that
+// name has its struct, its checks and its build.
 type handler interface {
-	// check notes what is wrong with it, at path in the file. Tags of the struct say
-	// what is wrong with a value alone.
+	// check notes mistakes, at path in the file. The tags of the struct check single
+	// values.
 	check(c *Config, path string, r *Route)
-	// build makes what the route does, of a file in which check found no mistake. An
-	// error is about path, unless it is an *Error.
+	// build makes the route's handler. check has found no mistake in the file. An error
+	// is about path, unless it is an *Error.
 	build(b *builder, path string, r *Route) (*built, error)
 }
 
@@ -27,7 +27,7 @@ type conditional interface {
 // condition is an expression over new, an item, at a field of the handler: ".only".
 type condition struct{ field, text string }
 
-// namedHandler is a handler by its name, or a place for one.
+// namedHandler is a kind and its field of a route; set: the route has the field.
 type namedHandler struct {
 	name string
 	handler
@@ -46,7 +46,7 @@ func (r *Route) allHandlers() []namedHandler {
 	}
 }
 
-// handlers are those that the route has: one, unless the file is wrong.
+// handlers returns the handlers of the route: one, unless the file is wrong.
 func (r *Route) handlers() []namedHandler {
 	return slices.DeleteFunc(r.allHandlers(), func(h namedHandler) bool { return !h.set })
 }

@@ -115,7 +115,7 @@ type ladder struct {
 	store       Tables
 }
 
-// check notes what is wrong with the ladder of a route, which do says the part of.
+// check notes the mistakes of the ladder. do is that of its route.
 func (l *Ladder) check(c *Config, path string, r *Route, do string) {
 	d := c.doc
 	c.ownTable(path+".table", r, l.Table, "the escalations")
@@ -214,7 +214,7 @@ func (l *ladder) own(start sluice.Handler) sluice.Handler {
 		}
 		id, ok := rec.Keys.Lookup(l.Escalation.ID)
 		if ok && id.Kind() == item.S && !l.key(id.Str()).Equal(rec.Keys) {
-			return sluice.Permanent(fmt.Errorf("its key %s is not the one that ladder.key makes, by which its escalation is read", keyhash.Item(rec.Keys)))
+			return sluice.Permanent(fmt.Errorf("its key %s differs from ladder.key, by which Sluice reads its escalation", keyhash.Item(rec.Keys)))
 		}
 		return start(ctx, rec)
 	}

@@ -80,7 +80,7 @@ func (o *Project) check(c *Config, path string, r *Route) {
 		d.add(parent(path)+".when", "it reads the item, and a document of an item that no longer fulfils it would stay as it was; want project.only, which says which items have documents")
 	}
 
-	// The projection itself says what is wrong with each option alone.
+	// package projection checks each option.
 	good := projection.Options{Index: "x", ID: "{x}", Version: projection.BySequence()}
 	try := func(at string, change func(*projection.Options)) bool {
 		one := good
@@ -121,7 +121,7 @@ func (o *Project) check(c *Config, path string, r *Route) {
 	if d.badBelow(path) || d.bad[path+"?"] || d.hasBelow(path) {
 		return
 	}
-	// What is wrong with them together only.
+	// And all options together.
 	all, err := o.options()
 	if err == nil {
 		_, err = projection.New(nil, all)
@@ -153,7 +153,7 @@ func (o *Project) checkVersion(c *Config, path string, r *Route) {
 		d.add(at, "%s is not allowed; %s", d.show(at, o.Version), versions)
 	case o.Version == "none":
 		if i := slices.IndexFunc(r.On, func(on string) bool { return strings.HasSuffix(on, "#SNAPSHOT") }); i >= 0 && !o.UnfencedBackfill {
-			d.add(d.one(parent(path)+".on", i), "a backfill may read what is older than what the stream has written, and version none does not tell: take another version, or stop the writers and set unfencedBackfill")
+			d.add(d.one(parent(path)+".on", i), "a backfill may read an older item than the stream has written, and version none cannot tell: take another version, or stop the writers and set unfencedBackfill")
 		}
 	}
 	if cl := c.Sinks[c.clusterOf(o)].OpenSearch; o.Version == "sequence" && cl != nil && cl.Sign == "aoss" {

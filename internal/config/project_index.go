@@ -71,8 +71,8 @@ func (cl *cluster) missing(ctx context.Context, index string) string {
 	return ""
 }
 
-// lacks says what is wrong with the index or alias that field names. A cluster that
-// cannot be asked is no matter here.
+// lacks returns the problem of the index or alias that field names. An unreachable
+// cluster is no problem here.
 func (cl *cluster) lacks(ctx context.Context, c *Config, field, index string) error {
 	marks, inspect := cl.names[index], cl.indices.CheckUnmarked
 	if marks != nil {

@@ -86,7 +86,7 @@ func (r *Route) patterns() []string { return strings.Fields(strings.Join(r.On, "
 func (c *Config) validateRoutes() {
 	d := c.doc
 	if _, there := d.at["routes"]; there && len(c.Routes) == 0 {
-		d.add("routes", "there is no route, so that nothing would be handled")
+		d.add("routes", "it has no route: nothing would be handled")
 	}
 	names := map[string]int{}
 	for i := range c.Routes {
@@ -279,8 +279,8 @@ func (c *Config) tableOf(r *Route, named string) string {
 	return ""
 }
 
-// ownTable notes a table that is to be one of those that are read, or is to be
-// said because there are several.
+// ownTable notes a table that the source does not read, or a missing table where the
+// source reads several.
 func (c *Config) ownTable(path string, r *Route, table, whose string) {
 	d, tables := c.doc, c.tables()
 	switch {

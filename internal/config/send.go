@@ -81,7 +81,7 @@ type sender struct {
 	send          func(context.Context, sluice.Message) error
 }
 
-// sender has the templates. It gives note what is wrong with each, or nil.
+// sender parses the templates. It calls note for each field, with its error or nil.
 func (o *Send) sender(note func(field string, err error)) *sender {
 	s := &sender{delay: time.Duration(o.Delay), attributes: map[string]*text{}}
 	var err error
@@ -186,8 +186,8 @@ func (s *sender) message(rec *sluice.Record) (m sluice.Message, err error) {
 	return m, nil
 }
 
-// attribute is the text as a message attribute. There is none for an empty text, and
-// for one that lacks an attribute of the item.
+// attribute returns the text as a message attribute. ok is false if the text is empty,
+// or the item lacks one of its attributes.
 func (t *text) attribute(rec *sluice.Record) (a sluice.MessageAttribute, ok bool, err error) {
 	if err := t.lacks(rec); err != nil {
 		return a, false, err

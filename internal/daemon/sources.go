@@ -162,7 +162,7 @@ func (s *sources) showLife(ctx context.Context, logger *slog.Logger) {
 	s.life.watch(ctx, logger, lag, func() int { return len(s.waiting()) })
 }
 
-// routes returns the current state of every route, and then of those that fail for
+// routes returns the current state of every route, then of the routes that fail for
 // all messages of a queue.
 func (s *sources) routes() []flow.RouteState { return s.calls.present(s.lastStates(), time.Now()) }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// Cluster is what is asked of OpenSearch; Indices of sinks/opensearch has
-// it. What has been answered without an error has been done on every node.
+// Cluster makes the requests to OpenSearch; sinks/opensearch.Indices does. When a
+// method returns without an error, every node knows the change.
 type Cluster interface {
 	// Behind returns the indices behind each alias, sorted, and nothing for a name
 	// that is no alias.

@@ -30,10 +30,10 @@
 //   - No record of a shard is handled before its parent is settled and stored as such.
 //   - A change is handled again only if it was in flight.
 //   - When the faults are over, everything is settled and stored, and the poller is ready, within a bound.
-//   - Only these records are parked: those that their handler gives up, poison, old records, and records behind these.
+//   - Only these records are parked: permanent failures, poison, old records, and records behind these.
 //   - While some items fail, healthy ones are settled within 10 s.
 //   - A route has no more calls than allowed, about as many as its sink takes, and few in an outage.
-//   - A ready poller reads what was written, has stored what is settled, and has no failing route.
+//   - A ready poller reads every due shard, has stored every watermark, and has no failing route.
 //
 // The scheduler decides which goroutine runs first, and retries have jitter. A
 // seed run twice makes the same decisions, and mostly ends the same way, but

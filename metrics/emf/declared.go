@@ -1,6 +1,8 @@
 package emf
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +24,18 @@ type series struct {
 	unit   unit
 	count  float64
 	sample *sample // of a histogram; nil: it is a counter
+}
+
+// validNames returns an error if CloudWatch refuses a name of the metrics.
+func validNames(all []*metrics.Metric) error {
+	for _, m := range all {
+		for _, name := range []string{m.CloudWatch, m.Dimension} {
+			if name != "" && (name[0] == ':' || clean(name, maxName) != name) {
+				return fmt.Errorf("emf: %q is not a name in CloudWatch: want 1 to %d printable characters of ASCII that do not begin with a colon", name, maxName)
+			}
+		}
+	}
+	return nil
 }
 
 // Wants reports whether the metric has a name in CloudWatch: see metrics.Meter.
@@ -67,6 +81,9 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 		s.unit, times = milliseconds, 1000
 	}
 	return func(v float64) {
+		if math.IsNaN(v) || math.IsInf(v, 0) { // JSON has no such number
+			return
+		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if s.sample != nil {

@@ -1,6 +1,7 @@
 package emf
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -118,7 +119,7 @@ type part interface {
 // is invalid.
 func New(w io.Writer, o Options) *Metrics {
 	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+	if err := errors.Join(o.validate(), validNames(metrics.All())); err != nil {
 		panic(err.Error())
 	}
 	return &Metrics{w: w, o: o, none: new(route), lines: map[Dimension]*declared{}}

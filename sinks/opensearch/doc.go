@@ -48,8 +48,8 @@
 //	search/templates/education.json    an index template, as for PUT _index_template/education
 //	search/indices/products.json       {"settings": …, "mappings": …} of the index products-000001 behind the alias products
 //
-// The number lets a reindex make a successor. What is there stays as it is: if it
-// differs from its file, [Indices.Apply] returns a [*DifferentError] with the file,
+// The number lets a reindex make a successor. Apply changes no existing index: if
+// one differs from its file, [Indices.Apply] returns a [*DifferentError] with the file,
 // the index and the first path that differs, dynamically mapped fields aside.
 //
 // Two settings have defaults that a file can change. index.gc_deletes is 1 hour:

@@ -58,9 +58,8 @@ func (l *limit) enter(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// leave notes the result of a request that began at start, and returns the new
-// limit.
-func (l *limit) leave(start time.Time, overloaded bool) int {
+// leave notes the result of a request that began at start.
+func (l *limit) leave(start time.Time, overloaded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	took := time.Since(start)
@@ -79,7 +78,6 @@ func (l *limit) leave(start time.Time, overloaded bool) int {
 	l.running--
 	l.admit()
 	l.tell()
-	return int(l.allowed)
 }
 
 // pause notes that a commit waits before its next request, until it calls end.

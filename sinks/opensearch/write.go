@@ -57,7 +57,7 @@ func (w *write) sent() *document.Op {
 	return w.op
 }
 
-// current returns the write that is sent for w and those that joined it.
+// current returns the write that is sent for w and for the writes that joined it.
 func (w *write) current() *write {
 	if w.line == nil {
 		return w
@@ -65,7 +65,7 @@ func (w *write) current() *write {
 	return w.line.all[w.line.left-1]
 }
 
-// each calls f for w and those that joined it, if they have no result yet.
+// each calls f for w and the writes that joined it, unless they have a result.
 func (w *write) each(f func(*write)) {
 	if w.line == nil {
 		f(w)

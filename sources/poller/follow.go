@@ -50,7 +50,7 @@ type follower struct {
 	errs    []error // of generations that returned at the end
 
 	mu      sync.Mutex
-	gens    []*generation // oldest first, without those that are over
+	gens    []*generation // oldest first, without finished generations
 	err     error         // of the last request for the table's stream; nil when it succeeded
 	since   time.Time
 	heardAt time.Time // last good response; at first, the start of following

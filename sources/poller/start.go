@@ -29,7 +29,7 @@ const (
 	enableStream  = "Enable one: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
 )
 
-// open finds the streams and prepares those that are read at once. It reports
+// open finds the streams and prepares the first of each table. It reports
 // every mistake in a list of tables together, and stores nothing unless all
 // succeed.
 func (p *Poller) open(ctx context.Context) ([]*follower, error) {

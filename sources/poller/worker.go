@@ -21,7 +21,7 @@ type worker struct {
 	p      *Poller
 	stream *stream
 	shard  Shard
-	start  lineage.Start // of one that is no more, or from before the start at LATEST, only the end is to be stored
+	start  lineage.Start // if Gone or Past, the worker only stores the end
 	origin lineage.Beginning
 
 	lease    state.Lease

@@ -13,44 +13,43 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Store is the part of a state store that positions go to.
+// Store is the part of a state.Store that a Checkpointer needs.
 type Store interface {
-	// Checkpoint stores positions, each alone: the errors have the places of
-	// what failed, and nil says that nothing did.
+	// Checkpoint stores each position independently. It returns one error for each
+	// position, or nil if it stored all.
 	Checkpoint(context.Context, []state.Checkpoint) []error
 }
 
-// Holding is a shard that this process owns. Its functions are called under
-// the checkpointer's lock or by its goroutine: they must be fast, and must not
-// call the checkpointer.
+// Holding is a shard that this process owns. The Checkpointer calls its functions
+// under its lock or in its goroutine: they must be fast, and must not call the
+// Checkpointer.
 type Holding struct {
 	Lease    state.Lease
-	Stored   state.Position        // what the store has when Hold is called
-	Position func() state.Position // what may be stored now
+	Stored   state.Position        // stored position at the call of Hold
+	Position func() state.Position // settled position
 	Observe  func()                // called each round, never after Drop
-	Lost     func()                // the lease is another's; called once
+	Lost     func()                // called once, when another owner has the lease
 
-	// Under the checkpointer's lock.
-	agreed  time.Time // when what could be stored was last seen to be
+	// Guarded by the Checkpointer's lock.
+	agreed  time.Time // last time that the settled position was stored
 	waiters []chan error
 }
 
-// Config is what a checkpointer is made of. Nothing in it may be nil or 0.
+// Config configures a Checkpointer. No field may be nil or 0.
 type Config struct {
 	Store Store
 	Every time.Duration // between writes
-	// Done is called after each round, with the first error of those positions
-	// that could not be stored.
+	// Done is called after each round, with the first error of the round.
 	Done func(shards int, took time.Duration, err error)
-	// RetryIn is how long Flush waits after so many failures in a row.
+	// RetryIn is the delay of Flush after a number of consecutive failures.
 	RetryIn func(failures int) time.Duration
-	// Panicked returns the error that those who wait are given when a function of
-	// a Holding panics with v; the panic goes on.
+	// Panicked makes the error that waiting Flush calls return when a function of a
+	// Holding panics with v. The panic continues.
 	Panicked func(v any) error
 }
 
-// Checkpointer stores the positions of all shards that are held, in one call.
-// It is safe for concurrent use.
+// Checkpointer stores the positions of all Holdings in one call. It is safe for
+// concurrent use.
 type Checkpointer struct {
 	config Config
 
@@ -59,13 +58,13 @@ type Checkpointer struct {
 	kick chan struct{} // has room for one
 }
 
-// New returns a checkpointer that holds nothing yet.
+// New returns a Checkpointer without Holdings.
 func New(c Config) *Checkpointer {
 	return &Checkpointer{config: c, held: make(map[*Holding]struct{}), kick: make(chan struct{}, 1)}
 }
 
-// Run stores positions until ctx ends. A call under way is not cut off by that,
-// but by the end of writes.
+// Run stores positions until ctx ends. Only the end of writes cancels a call in
+// progress.
 func (c *Checkpointer) Run(ctx, writes context.Context) {
 	tick := time.NewTicker(c.config.Every)
 	defer tick.Stop()
@@ -80,7 +79,7 @@ func (c *Checkpointer) Run(ctx, writes context.Context) {
 	}
 }
 
-// Hold has the positions of h stored from now on, until Drop.
+// Hold starts storing the positions of h, until Drop.
 func (c *Checkpointer) Hold(h *Holding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,15 +87,15 @@ func (c *Checkpointer) Hold(h *Holding) {
 	c.held[h] = struct{}{}
 }
 
-// Drop stores no position of h any more.
+// Drop stops storing the positions of h.
 func (c *Checkpointer) Drop(h *Holding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, h)
 }
 
-// Check drops the holdings that the store shows under a later epoch. It finds
-// a lost lease whose position does not move; every other is found by storing.
+// Check drops the Holdings that have a later epoch in the store. So it finds a lost
+// lease whose position does not move; a store finds the others.
 func (c *Checkpointer) Check(stream state.Stream, stored []state.Shard) {
 	epochs := make(map[string]uint64, len(stored))
 	for _, sh := range stored {
@@ -112,8 +111,8 @@ func (c *Checkpointer) Check(stream state.Stream, stored []state.Shard) {
 	}
 }
 
-// Flush returns when h's present position is stored, by whichever write, trying
-// again until ctx ends, or with state.ErrLeaseLost. Concurrent calls share
+// Flush returns when any write has stored h's current position. It retries until ctx
+// ends, and returns state.ErrLeaseLost if the lease is lost. Concurrent calls share
 // writes.
 func (c *Checkpointer) Flush(ctx context.Context, h *Holding) error {
 	var last error
@@ -140,8 +139,8 @@ func (c *Checkpointer) Flush(ctx context.Context, h *Holding) error {
 	}
 }
 
-// await returns what comes by done. When it is time to try it has a write made
-// that does not wait for its turn.
+// await returns the error from done. At each value from try it starts a write without
+// waiting for the next tick.
 func (c *Checkpointer) await(ctx context.Context, done <-chan error, try <-chan time.Time) error {
 	for {
 		select {
@@ -158,13 +157,13 @@ func (c *Checkpointer) await(ctx context.Context, done <-chan error, try <-chan 
 	}
 }
 
-// write is one position on its way to the store.
+// write is a position in a call to the store.
 type write struct {
 	holding *Holding
 	waiters []chan error
 }
 
-// Round stores every position that has moved.
+// Round stores every moved position.
 func (c *Checkpointer) Round(ctx context.Context) {
 	writes, cs := c.moved()
 	if len(cs) == 0 {
@@ -195,12 +194,12 @@ func (c *Checkpointer) Round(ctx context.Context) {
 	c.config.Done(len(cs), time.Since(start), first)
 }
 
-// moved observes every holding and returns those to be stored. It holds the
-// lock, so that none is observed after it was dropped.
+// moved observes every Holding and returns the positions to store. The lock prevents
+// observing a dropped Holding.
 func (c *Checkpointer) moved() (writes []write, cs []state.Checkpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer func() { // of a panic in a hook: nobody waits for ever
+	defer func() { // after a panic in a hook no Flush waits for ever
 		if v := recover(); v != nil {
 			for _, w := range writes {
 				tellAll(w.waiters, c.config.Panicked(v))
@@ -229,8 +228,8 @@ func tellAll(waiters []chan error, err error) {
 	}
 }
 
-// Unproven returns the shards whose watermark moved longer than bound ago, and
-// of which nobody has seen since that it is stored.
+// Unproven returns the shards whose watermark moved longer than bound ago and has not
+// been stored since, and the earliest such time.
 func (c *Checkpointer) Unproven(bound time.Duration) (shards []string, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,29 +13,27 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
 const Retention = 24 * time.Hour
 
-// latest is the state.Start of a stream that is read from then on.
+// latest is the Position of a state.Start.
 const latest = "LATEST"
 
-// early is how long before the retention is over a beginning is looked at with
-// suspicion: clocks differ, and reading it takes a moment.
+// early is subtracted from the retention before records count as possibly trimmed:
+// clocks differ, and a read takes time.
 const early = time.Hour
 
-// Beginning is what is known of a shard's first records. Of a shard without a
-// position they are to be read; TRIM_HORIZON would pass over a loss of them
-// without a word.
+// Beginning describes a shard's first records. A shard without a position is read
+// from its first record; TRIM_HORIZON would skip trimmed records silently.
 type Beginning struct {
-	created time.Time       // of the shard; zero when its id does not tell
-	from    time.Time       // what was written from then on is ours to read; zero: everything is
-	First   sluice.Sequence // of the shard, read or not; empty when no listing said it
+	created time.Time       // of the shard; zero if its id does not tell
+	from    time.Time       // the application reads records written from then on; zero: all
+	First   sluice.Sequence // of the shard, read or not; empty if no listing had it
 }
 
-// BeginningOf returns the beginning of a shard of a stream that was begun at
-// start.
+// BeginningOf returns the Beginning of a shard. start is that of its stream.
 func BeginningOf(shardID string, first sluice.Sequence, start state.Start) Beginning {
 	return Beginning{created: ShardCreated(shardID), from: oursFrom(start), First: first}
 }
 
-// ShardCreated returns the time in a shard's id, as in
+// ShardCreated returns the time in a shard's id, such as
 // shardId-00000001414576573621-f55eea83, or the zero time.
 func ShardCreated(id string) time.Time {
 	rest, ok := strings.CutPrefix(id, "shardId-")
@@ -60,21 +58,21 @@ func oursFrom(start state.Start) time.Time {
 	return start.At.Add(early - Retention)
 }
 
-// Ours reports whether records that were ours are lost when the first records
-// of the shard are trimmed by now.
+// Ours reports whether the application lost records if the shard's first records are
+// trimmed by now.
 func (b Beginning) Ours(now time.Time) bool {
-	if b.created.Before(b.from) { // others came first; those that were ours go after a day
+	if b.created.Before(b.from) { // the first records are not the application's; the later ones last a day
 		return b.from.Before(now.Add(-Retention))
 	}
 	return true
 }
 
-// Doubtful reports whether records that were ours may be trimmed by now.
+// Doubtful reports whether records of the application may be trimmed by now.
 func (b Beginning) Doubtful(now time.Time) bool {
 	return b.Ours(now) && b.created.Before(now.Add(early-Retention))
 }
 
-// Whole reports whether the shard is too young to have lost a record.
+// Whole reports whether the shard is too young for trimmed records.
 func (b Beginning) Whole(now time.Time) bool {
 	return !b.created.IsZero() && b.created.After(now.Add(early-Retention))
 }

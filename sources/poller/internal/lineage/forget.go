@@ -6,13 +6,12 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// keepRows is how long a shard is remembered after it was closed. A day
-// later none of its records can be read.
+// keepRows is the time for which the store keeps a closed shard. A day after its end
+// the stream has none of its records.
 const keepRows = 2 * Retention
 
-// Plausible reports whether a complete listing, merged before, may be believed
-// in what it leaves out: it shows all shards that are still to be read, and
-// none as open that was shown closed.
+// Plausible reports whether the absence of a shard from a merged full listing counts:
+// the listing has all unfinished shards, and shows no closed shard as open.
 func (f *Forest) Plausible(shards []Listed) bool {
 	for _, n := range f.nodes {
 		if n.missing > 0 && !n.settled() && n.phase != halted {
@@ -22,10 +21,10 @@ func (f *Forest) Plausible(shards []Listed) bool {
 	return len(shards) > 0 && !f.reopens(shards)
 }
 
-// Outdated returns the stored shards that were closed long ago, are not listed
-// any more, and have no child that is not settled to its end. A shard was
-// closed when its children were made, which their ids tell; one that was
-// stored unread, before the start at LATEST.
+// Outdated returns the stored shards that were closed long ago, are not listed any
+// more, and whose children are all settled to their ends. The ids of the children
+// tell when the shard was closed. A shard stored unread was closed before the start
+// at LATEST.
 func (f *Forest) Outdated(stored []state.Shard, start state.Start, now time.Time) (ids []string) {
 	closed := make(map[string]time.Time)
 	child := func(id, parent string, over bool) {

@@ -1,8 +1,8 @@
 // Package lineage holds the shards of one stream and decides which may be read:
 // a child only when its parent is settled to its end.
 //
-// A [Forest] takes what listings show, what the store has, what the service
-// says of a shard, and how the reading of a shard ended. It makes no call.
+// A [Forest] combines listings, the stored positions, the service's answers about
+// single shards, and how workers ended. It makes no call.
 package lineage
 
 import (
@@ -16,33 +16,32 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Confirmations is how many listings in a row must agree that a shard is not
-// there: pages of one listing can contradict each other.
+// Confirmations is the number of consecutive listings that must agree that a shard
+// does not exist: pages of one listing can contradict each other.
 const Confirmations = 2
 
-// lateListings is how many listings in a row may leave out a shard that the
-// service knows. Until one shows it, nobody knows its own parent; after that it
-// is read all the same.
+// lateListings is the number of consecutive listings that may leave out a shard that
+// the service knows. Until a listing shows the shard, its parent is unknown. After
+// that many listings the shard is read anyway.
 const lateListings = 5
 
-// ClockMargin is how far the service's clocks are apart from each other, with
-// what a Date header's rounding adds.
+// ClockMargin is the largest difference between the service's clocks, with the
+// rounding of a Date header.
 const ClockMargin = 2 * time.Second
 
 // Listed is a shard as a listing shows it.
 type Listed struct {
 	ID, Parent string
 	Closed     bool
-	First      sluice.Sequence // its first sequence number, whether that is still there or not
+	First      sluice.Sequence // first sequence number of the shard, trimmed or not
 }
 
-// node is one shard of the forest: one phase, and the evidence that decides
-// about the next.
+// node is one shard of the forest: its phase, and the evidence for the next phase.
 type node struct {
 	Listed
 	phase     phase
-	notBefore time.Time // when it may be started at the earliest
-	latest    string    // iterator taken at a start at LATEST
+	notBefore time.Time // earliest start
+	latest    string    // iterator from a start at LATEST
 	evidence
 }
 
@@ -50,8 +49,8 @@ type phase uint8
 
 const (
 	waiting   phase = iota // to be started
-	running                // a worker has it
-	expectant              // settled to its end here, and no child of it is known yet
+	running                // a worker reads the shard
+	expectant              // settled to its end by this process; no child is known yet
 	done                   // settled to its end
 	halted                 // at a gap, for good
 )
@@ -59,21 +58,21 @@ const (
 // settled reports whether the shard is settled to its end.
 func (n *node) settled() bool { return n.phase == expectant || n.phase == done }
 
-// evidence is what the store, the service and the listings said of a shard.
+// evidence holds the facts from the store, the service and the listings.
 type evidence struct {
-	stored     bool // the store knows it: it was begun before
-	denied     bool // the service denied it; a listing must say whether it is there
-	unlisted   bool // the service knows it, and no listing showed it yet
-	parentOver bool // its parent, which no listing shows, was settled to its end or is no more
+	stored     bool // the store has the shard: a worker had it before
+	denied     bool // the service denied the shard; a listing must confirm that
+	unlisted   bool // the service knows the shard, but no listing showed it yet
+	parentOver bool // the parent, which no listing shows, was settled to its end or is trimmed
 
-	// Listings of all shards.
-	shown    int // that showed it
-	missing  int // in a row that did not
-	orphaned int // that showed it without its parent
+	// Numbers of full listings.
+	shown    int // with the shard
+	missing  int // consecutive, without the shard
+	orphaned int // with the shard and without its parent
 }
 
-// undecided reports whether a listing must say first whether the shard is
-// there, or what its parent is.
+// undecided reports whether the poller needs another listing first: to learn whether
+// the shard exists, or which parent it has.
 func (e *evidence) undecided() bool {
 	return e.denied && e.missing < Confirmations || e.unlisted && e.missing < lateListings
 }
@@ -96,14 +95,14 @@ func (f *Forest) node(id string) *node {
 	return n
 }
 
-// StartedAt says when the stream's first reading began.
+// StartedAt sets the time of the stream's first start.
 func (f *Forest) StartedAt(at time.Time) { f.past.before = at.Add(2 * ClockMargin) }
 
-// StartLatest gives a shard an iterator that was taken at a start at LATEST.
+// StartLatest gives a shard its iterator from a start at LATEST.
 func (f *Forest) StartLatest(id, iterator string) { f.node(id).latest = iterator }
 
-// Remember merges what the store has. A shard that is stored but not listed
-// is tried all the same: the service says whether it is gone.
+// Remember merges the stored shards. The poller also tries a stored shard that no
+// listing shows: the service then says whether the shard exists.
 func (f *Forest) Remember(shards []state.Shard) {
 	over := make(map[string]bool)
 	for _, sh := range shards {
@@ -111,7 +110,7 @@ func (f *Forest) Remember(shards []state.Shard) {
 			f.past.add(sh.ID)
 		}
 		if sh.Parent != "" {
-			over[sh.Parent] = true // else its child had not been begun
+			over[sh.Parent] = true // else no worker would have had the child
 		}
 		n := f.nodes[sh.ID]
 		if n == nil && sh.Position.Finished {
@@ -123,7 +122,7 @@ func (f *Forest) Remember(shards []state.Shard) {
 		if n.Parent == "" {
 			n.Parent = sh.Parent
 		}
-		if sh.Position.Finished && n.phase != running && !n.settled() { // what runs here says so itself when it is back
+		if sh.Position.Finished && n.phase != running && !n.settled() { // the worker of a running shard reports the end itself
 			n.phase = done
 		}
 	}
@@ -133,9 +132,9 @@ func (f *Forest) Remember(shards []state.Shard) {
 	f.past.trace(f.nodes)
 }
 
-// Merge takes a listing and returns how many shards it had that were new. A
-// listing of all shards says that others are missing, unless they were made after
-// it began. Of a listing of some, began is zero.
+// Merge merges a listing and returns the number of new shards. In a full listing,
+// which began at began, other shards are missing, unless they were created after
+// that. began is zero for a partial listing.
 func (f *Forest) Merge(shards []Listed, began time.Time) (fresh int) {
 	in := make(map[string]bool, len(shards))
 	for _, l := range shards {
@@ -158,8 +157,8 @@ func (f *Forest) Merge(shards []Listed, began time.Time) (fresh int) {
 		return fresh
 	}
 	for id, n := range f.nodes {
-		// A listing of many pages takes a while. Of shards that were made meanwhile
-		// it may show children and leave out their parents.
+		// A listing of many pages takes time. It may show children of shards created
+		// meanwhile and leave out the parents.
 		made := ShardCreated(id).Add(ClockMargin).After(began)
 		switch {
 		case in[id]:
@@ -167,7 +166,7 @@ func (f *Forest) Merge(shards []Listed, began time.Time) (fresh int) {
 			n.shown++
 		case made:
 		case n.settled() && n.missing+1 >= Confirmations:
-			delete(f.nodes, id) // trimmed and not needed
+			delete(f.nodes, id) // trimmed
 			continue
 		default:
 			n.missing++
@@ -179,9 +178,8 @@ func (f *Forest) Merge(shards []Listed, began time.Time) (fresh int) {
 	return fresh
 }
 
-// AwaitListing has shards that were claimed, and of which nothing was settled,
-// wait for a listing: without it nobody can tell whether their first records are
-// lost.
+// AwaitListing makes claimed shards without a settled record wait for a listing: only
+// a listing tells whether their first records are lost.
 func (f *Forest) AwaitListing(stored []state.Shard) {
 	for _, sh := range stored {
 		if n := f.nodes[sh.ID]; n != nil && n.phase == waiting && sh.Position.Sequence == "" {
@@ -190,10 +188,9 @@ func (f *Forest) AwaitListing(stored []state.Shard) {
 	}
 }
 
-// blocked reports whether n must wait for its parent. A parent of which
-// nothing is known was trimmed; to be sure, a second listing must miss it too,
-// and the service say that it is no more (see parents.go), unless n was begun
-// before.
+// blocked reports whether n must wait for its parent. An unknown parent was trimmed.
+// To be sure, a second listing must miss the parent, and the service must confirm
+// that it is trimmed (parents.go), unless a worker had n before.
 func (f *Forest) blocked(n *node) bool {
 	if n.Parent == "" {
 		return false
@@ -204,8 +201,8 @@ func (f *Forest) blocked(n *node) bool {
 	return !n.stored && !n.parentOver
 }
 
-// Ready returns the shards that may be started, the oldest first, and when the
-// next of those that must wait for a moment may be (zero: none).
+// Ready returns the shards to start, oldest first, and the earliest start of the
+// other shards (zero: none).
 func (f *Forest) Ready(now time.Time) (ids []string, next time.Time) {
 	for _, n := range f.nodes {
 		if n.phase != waiting || n.undecided() || f.past.possible(n) || f.blocked(n) {
@@ -223,15 +220,15 @@ func (f *Forest) Ready(now time.Time) (ids []string, next time.Time) {
 	return ids, next
 }
 
-// Start is what a worker must know of its shard.
+// Start describes a shard to its worker.
 type Start struct {
 	Listed
-	Gone   bool   // listings agree that it is no more
-	Past   bool   // it was closed before the start at LATEST
-	Latest string // iterator taken at that start; empty when there is none
+	Gone   bool   // listings agree that the shard is trimmed
+	Past   bool   // the shard was closed before the start at LATEST
+	Latest string // iterator from that start; may be empty
 }
 
-// Begin notes that a worker begins with a shard that was ready.
+// Begin notes that a worker begins a ready shard.
 func (f *Forest) Begin(id string) Start {
 	n := f.node(id)
 	s := Start{Listed: n.Listed, Gone: n.denied, Past: f.past.has(id), Latest: n.latest}
@@ -239,19 +236,18 @@ func (f *Forest) Begin(id string) Start {
 	return s
 }
 
-// End is how a worker came back from its shard.
+// End is the result of a worker.
 type End uint8
 
 const (
-	NotBegun End = iota // it did not get the shard
-	Finished            // the shard is settled to its end, and that is stored
-	Stopped             // the shard is to be read on
+	NotBegun End = iota // the worker did not get the shard
+	Finished            // the store has the shard as settled to its end
+	Stopped             // another worker continues the shard
 	Denied              // the service does not know the shard
 	Halted              // the shard stays at a gap, for good
 )
 
-// Ended notes how a worker came back. A shard that is to be begun again is not
-// before that time.
+// Ended notes the result of a worker. The next worker starts at notBefore or later.
 func (f *Forest) Ended(id string, how End, notBefore time.Time) {
 	n := f.node(id)
 	n.phase, n.notBefore = waiting, notBefore
@@ -269,8 +265,8 @@ func (f *Forest) Ended(id string, how End, notBefore time.Time) {
 }
 
 // Unsure reports whether another listing should come soon: a shard waits for a
-// parent that may be trimmed, the service denied one, or one ended and its
-// children are not shown yet.
+// parent that may be trimmed, the service denied a shard, or a finished shard has no
+// known children yet.
 func (f *Forest) Unsure() bool {
 	for n := range maps.Values(f.nodes) {
 		if n.phase == expectant {
@@ -307,9 +303,9 @@ func (f *Forest) Due() iter.Seq[string] {
 	}
 }
 
-// IsDue reports whether a shard is to be read now: it is known, not finished or
-// halted, and no parent that is known has to be settled first. A parent of which
-// nothing is known is no excuse: the service is asked for it (parents.go).
+// IsDue reports whether a shard must be read now: it is known, not finished or
+// halted, and its parent is settled or unknown. The poller asks the service for an
+// unknown parent (parents.go).
 func (f *Forest) IsDue(id string) bool {
 	n := f.nodes[id]
 	if n == nil || n.phase != waiting {
@@ -319,7 +315,7 @@ func (f *Forest) IsDue(id string) bool {
 	return n.Parent == "" || p == nil || p.settled()
 }
 
-// Counts is how many shards stand where.
+// Counts are numbers of shards.
 type Counts struct{ Waiting, Running, Finished, Halted int }
 
 // Count counts the shards.
@@ -352,9 +348,8 @@ func (f *Forest) Settled() bool {
 	return true
 }
 
-// Agrees reports whether a listing, merged before, leaves out no shard that is
-// known and shows none as open that was shown closed: if not it is old, or
-// not whole.
+// Agrees reports whether a merged listing has every known shard, and shows no closed
+// shard as open. Otherwise the listing is old or incomplete.
 func (f *Forest) Agrees(shards []Listed) bool {
 	for n := range maps.Values(f.nodes) {
 		if n.missing > 0 {
@@ -364,15 +359,13 @@ func (f *Forest) Agrees(shards []Listed) bool {
 	return !f.reopens(shards)
 }
 
-// reopens reports whether a listing, merged before, shows a shard as open that
-// was shown closed.
+// reopens reports whether a merged listing shows a closed shard as open.
 func (f *Forest) reopens(shards []Listed) bool {
 	return slices.ContainsFunc(shards, func(l Listed) bool { return !l.Closed && f.nodes[l.ID].Closed })
 }
 
-// StreamDenied notes that the service knows the stream no more, so that no
-// listing will say what is not there: shards that it denied are gone, and parents
-// that nobody knows were trimmed.
+// StreamDenied notes that the service does not know the stream any more. No listing
+// will follow: denied shards and unknown parents are trimmed.
 func (f *Forest) StreamDenied() {
 	f.past.partial = false
 	for n := range maps.Values(f.nodes) {

@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// A parent that no listing shows was trimmed, as a rule; but listings can show
-// children long before their parents, and a child that is read first breaks
-// the order of its items. So before such a child is begun the service is asked
-// for the parent by its id.
+// A parent that no listing shows was usually trimmed. But listings can show children
+// long before their parents, and reading the child first breaks the order of its
+// items. So the poller asks the service for the parent by id before it begins the
+// child.
 
-// Verdict is what the service says of a parent that no listing shows.
+// Verdict is the service's answer about a parent that no listing shows.
 type Verdict uint8
 
 const (
 	Unanswered Verdict = iota // ask again
-	Exists                    // to be read before its children
-	Over                      // no more, and its children's turn has come
-	Lost                      // no more, and a gap at which to halt
+	Exists                    // the parent is read before its children
+	Over                      // the parent is trimmed: the children may be read
+	Lost                      // the parent is trimmed, and the children halt at the gap
 )
 
-// orphan reports whether n waits for a parent of which nothing is known.
+// orphan reports whether n waits for an unknown parent.
 func (f *Forest) orphan(n *node) bool {
 	return n.phase == waiting && n.Parent != "" && f.nodes[n.Parent] == nil && f.blocked(n)
 }
 
-// UnlistedParents returns the parents that the service is to be asked for.
+// UnlistedParents returns the parents to ask the service for.
 func (f *Forest) UnlistedParents() []string {
 	ids := make(map[string]bool)
 	for _, n := range f.nodes {
@@ -36,8 +36,8 @@ func (f *Forest) UnlistedParents() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// Answered takes what the service said of a parent. It returns the children
-// that halt by that.
+// Answered takes the service's answer about a parent. It returns the children that
+// halt because of the answer.
 func (f *Forest) Answered(parent string, v Verdict) (halting []string) {
 	if v == Exists {
 		n := f.node(parent)

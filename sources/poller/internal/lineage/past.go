@@ -8,7 +8,7 @@ import "time"
 // for new, it would handle records from just before the start beside later changes
 // in its descendants.
 
-// past is the known shards that were closed before the start.
+// past holds the known shards that were closed before the start.
 type past struct {
 	before  time.Time       // shards created later do not belong
 	shards  map[string]bool // whether their parents are known

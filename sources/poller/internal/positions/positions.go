@@ -10,12 +10,12 @@ import (
 )
 
 // Map maps a flow's ordinals to sequence numbers: record n of the flow is at
-// position Settle(n). It keeps the digits of those that are not settled, and
-// their times by the second, without a pointer per record.
+// position Settle(n). It keeps the digits of unsettled numbers, and the times of
+// their records in seconds, without a pointer per record.
 //
-// The reader adds, the checkpointer settles: it is safe for concurrent use.
+// The reader adds and the checkpointer settles: a Map is safe for concurrent use.
 type Map struct {
-	freed func(bytes int64) // told of what settling gives back; nil: nobody
+	freed func(bytes int64) // called with the memory that a settle frees; may be nil
 
 	mu      sync.Mutex
 	bytes   int64 // memory in use
@@ -36,14 +36,14 @@ type run struct {
 
 func (r *run) len() int { return len(r.times) }
 
-// New returns the map of a shard whose stored position is seq, of which
-// everything written before seenTo was read. freed, when it is not nil, is
-// called with the bytes that are not kept any more; it must not call the map.
+// New returns the Map of a shard. seq is its stored position; records written before
+// seenTo were read. The Map calls freed, unless that is nil, with the number of
+// bytes that it frees. freed must not call the Map.
 func New(seq sluice.Sequence, seenTo time.Time, freed func(bytes int64)) *Map {
 	return &Map{settled: seq, seenTo: seenTo, freed: freed}
 }
 
-// Bytes is what keeping the position of rec takes.
+// Bytes is the memory for the position of rec.
 func Bytes(rec *sluice.Record) int64 { return int64(len(position(rec)) + timeBytes) }
 
 const timeBytes = 4
@@ -57,8 +57,7 @@ func position(rec *sluice.Record) sluice.Sequence {
 	return ""
 }
 
-// Add notes records that will be submitted next. It returns how much memory
-// that takes.
+// Add adds the next records. It returns the memory for their positions, in bytes.
 func (p *Map) Add(recs []sluice.Record) (bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,15 +96,15 @@ func (p *Map) Added() uint64 {
 	return p.last
 }
 
-// Saw notes that everything written before t has been added.
+// Saw notes that all records written before t have been added.
 func (p *Map) Saw(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seenTo = t
 }
 
-// Settle returns the position when the first n records are durable, and
-// forgets what is before it. n never falls.
+// Settle returns the position at which the first n records are durable, and frees the
+// memory for earlier ones. n never falls.
 func (p *Map) Settle(n uint64) sluice.Sequence {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +134,7 @@ func (p *Map) Settle(n uint64) sluice.Sequence {
 	return p.settled
 }
 
-// free notes that n bytes are not kept any more. mu is held.
+// free notes n freed bytes. The caller holds mu.
 func (p *Map) free(n int64) {
 	p.bytes -= n
 	if n > 0 && p.freed != nil {
@@ -143,7 +142,7 @@ func (p *Map) free(n int64) {
 	}
 }
 
-// End forgets what is not settled.
+// End frees the memory for unsettled records.
 func (p *Map) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,8 +150,8 @@ func (p *Map) End() {
 	p.free(p.bytes)
 }
 
-// Oldest returns the creation time of the first record that is not settled
-// (as of the last Settle), or else up to when everything was read.
+// Oldest returns the creation time of the first record that was unsettled at the last
+// Settle. Without such a record it returns the time up to which the shard was read.
 func (p *Map) Oldest() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 
 const firstReserve = 4 << 20 // reserved for a page, until a larger page was seen
 
-// DefaultMemory is how much memory the pages of so many tables are given when
-// nobody says it: a quarter of GOMEMLIMIT if that is set, else 256 MiB.
+// DefaultMemory is the default memory for the pages of a number of tables: a quarter
+// of GOMEMLIMIT if that is set, else 256 MiB; at least LeastMemory.
 func DefaultMemory(tables int) int64 {
 	want := int64(256 << 20)
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 { // GOMEMLIMIT
@@ -23,7 +23,7 @@ func DefaultMemory(tables int) int64 {
 	return max(want, LeastMemory(tables))
 }
 
-// LeastMemory is the least of it.
+// LeastMemory is the least memory for the pages of a number of tables.
 func LeastMemory(tables int) int64 { return max(16<<20, int64(tables)*8<<20) }
 
 // budget bounds the memory of the pages of all shards. A shard reserves room

@@ -1,29 +1,26 @@
-// Package quota bounds what reading takes: the memory of pages for the whole
-// process, and the calls for each table. It is the one place where the bytes of
-// pages are budgeted.
+// Package quota limits readers: the memory for pages in the whole process, and the
+// calls for each table. It is the only place that budgets the bytes of pages.
 //
 // # Who counts bytes
 //
-// A byte of a page is counted once here. It has one owner at a time, who gives
-// it back:
+// This package counts each byte of a page once. A byte has one owner at a time, who
+// frees it:
 //
 //   - Before a call, its reader has reserved room for a page (Admit, AdmitAhead).
-//     Dismiss and Free give that back when no page came.
-//   - When the page is there, Got changes that to PageBytes: about what the page
-//     takes in memory, its records and their positions included.
-//   - When the page is handed over, the bytes of its positions pass to
-//     positions.Map. It gives them back as the watermark passes the records.
-//   - The rest is the Bytes of a flow.Page. The flow gives them back when all its
-//     records are settled, or all but a few, of which it keeps copies.
-//   - A page that is never handed over is given back by its reader, or by the
-//     worker that took it.
+//     Dismiss and Free free the room if no page came.
+//   - When the page has come, Got replaces the reservation by PageBytes: about the
+//     memory of the page, with its records and their positions.
+//   - When the reader hands the page over, positions.Map owns the bytes of the
+//     positions. It frees them as the watermark passes the records.
+//   - The flow owns the other bytes (flow.Page.Bytes). It frees them when all
+//     records are settled, or all but a few: it copies these.
+//   - The reader, or the worker that took it, frees a page that it does not hand over.
 //
-// The flow weighs the same records a second time, and means something else.
-// flow.Options.WindowBytes and HeldBytes bound how far one shard runs ahead of
-// its first unsettled record. They count the weight of each record, not the
-// memory of its page: when one record is left, the quota may still count its
-// page, and the window counts one record. A flow has its window in sources
-// without this quota, too. So the two stay apart.
+// The flow counts the same records for another purpose. flow.Options.WindowBytes and
+// HeldBytes limit how far one shard runs ahead of its first unsettled record. They
+// count the size of each record, not the memory of its page: with one unsettled
+// record, the quota may still count the whole page. Sources without this quota have
+// the flow's window, too. So the two remain separate.
 package quota
 
 import (
@@ -31,7 +28,7 @@ import (
 	"sync"
 )
 
-// Pool is what all readers of a process share. It is safe for concurrent use.
+// Pool is shared by all readers of a process. It is safe for concurrent use.
 type Pool struct {
 	memory *budget
 	rate   int // calls a second of one table
@@ -45,13 +42,13 @@ type table struct {
 	memory *tableBudget
 }
 
-// NewPool returns a pool of that many bytes for so many tables, the shards of
-// each of which make rate calls a second at most.
+// NewPool returns a Pool of memory bytes for a number of tables. The shards of one
+// table make at most rate calls a second.
 func NewPool(memory int64, tables, rate int) *Pool {
 	return &Pool{memory: newBudget(memory, tables), rate: rate, tables: make(map[string]*table)}
 }
 
-// Share returns what one shard's reader has of it.
+// Share returns the Share of one shard's reader. name is that of the table.
 func (p *Pool) Share(name string) *Share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,21 +60,20 @@ func (p *Pool) Share(name string) *Share {
 	return &Share{calls: t.calls, turn: newTurn(), memory: t.memory.account()}
 }
 
-// Memory returns the bytes that are taken or reserved, and how many shards wait
-// for room.
+// Memory returns the used and reserved bytes, and the number of waiting shards.
 func (p *Pool) Memory() (used int64, waiting int) { return p.memory.state() }
 
-// Share is what one reader asks before it calls. It is used by one goroutine,
-// but for Free and Pinned.
+// Share is a reader's part of a Pool. One goroutine uses it; Free and Pinned are safe
+// for concurrent use.
 type Share struct {
 	calls    *calls
 	turn     *turn
 	memory   *account
-	reserved int64 // for the page that comes next
+	reserved int64 // for the next page
 }
 
-// Admit returns when the next call may be made, with room for its page, or with
-// ctx's error. waits is called when there is no room, and when there is again.
+// Admit waits until the reader may call and has room for the page, or returns ctx's
+// error. It calls waits(true) if it must wait for room, and waits(false) at the end.
 func (s *Share) Admit(ctx context.Context, backlog bool, waits func(bool)) error {
 	if err := s.calls.wait(ctx, s.turn, backlog); err != nil {
 		return err
@@ -92,12 +88,11 @@ func (s *Share) Admit(ctx context.Context, backlog bool, waits func(bool)) error
 	if s.reserved, err = s.memory.reserve(ctx); err != nil {
 		return err
 	}
-	return s.calls.wait(ctx, s.turn, backlog) // the other turn was long ago
+	return s.calls.wait(ctx, s.turn, backlog) // the first turn was long ago
 }
 
-// AdmitAhead is Admit for the call after the next, which is not waited for: ok
-// says whether it may be made now. What is reserved for its page is the
-// caller's until it is adopted or freed.
+// AdmitAhead is Admit for the call after the next one, without waiting: ok reports
+// whether the reader may call now. The caller adopts or frees the reserved bytes.
 func (s *Share) AdmitAhead() (reserved int64, ok bool) {
 	if reserved, ok = s.memory.try(); ok && !s.calls.try() {
 		s.memory.free(reserved)
@@ -106,16 +101,16 @@ func (s *Share) AdmitAhead() (reserved int64, ok bool) {
 	return reserved, ok
 }
 
-// Adopt takes what was reserved ahead for the page that comes next now.
+// Adopt uses bytes from AdmitAhead for the next page.
 func (s *Share) Adopt(reserved int64) { s.reserved = reserved }
 
-// Got notes that a page of bytes is there, in the place of what was reserved.
+// Got replaces the reservation by the bytes of the page that came.
 func (s *Share) Got(bytes int64) {
 	s.memory.settle(s.reserved, bytes)
 	s.reserved = 0
 }
 
-// Dismiss gives back what was reserved for a page that did not come.
+// Dismiss frees the reservation when no page came.
 func (s *Share) Dismiss() {
 	if s.reserved > 0 {
 		s.memory.free(s.reserved)
@@ -123,8 +118,8 @@ func (s *Share) Dismiss() {
 	}
 }
 
-// Free gives back bytes of pages.
+// Free frees bytes of pages.
 func (s *Share) Free(bytes int64) { s.memory.free(bytes) }
 
-// Pinned returns the bytes that the shard has.
+// Pinned returns the bytes that the shard uses.
 func (s *Share) Pinned() int64 { return s.memory.pinned() }
