@@ -170,7 +170,7 @@ func TestGivesUp(t *testing.T) {
 				o := testOptions(store)
 				o.Flow.DeadLetter, o.GiveUpAfter = box, 299 // however many overtake the good one
 				if test.ends {
-					o.GiveUpAfter = 20
+					st, o.GiveUpAfter = newStub(3000), 20 // about 1,500 are under way at a time
 				}
 				var refused atomic.Int64
 				r := router.New()
@@ -179,6 +179,7 @@ func TestGivesUp(t *testing.T) {
 					if test.good(key(rec)) {
 						return nil
 					}
+					time.Sleep(time.Second) // the end is known before the next wave
 					refused.Add(1)
 					return sluice.Permanent(errors.New("it has no version"))
 				})
@@ -188,7 +189,7 @@ func TestGivesUp(t *testing.T) {
 					t.Errorf("%v, %+v", err, s.Progress())
 				}
 				if test.ends && (!strings.Contains(err.Error(), `the first 20 records failed for good on route "order#SNAPSHOT"`) ||
-					!strings.Contains(err.Error(), "it has no version") || refused.Load() > 150) {
+					!strings.Contains(err.Error(), "it has no version") || refused.Load() > 2500) {
 					t.Errorf("after %d: %v", refused.Load(), err)
 				}
 			})
