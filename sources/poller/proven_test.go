@@ -241,6 +241,7 @@ func TestPanicIsOneStreams(t *testing.T) {
 				var got sink
 				log := &panicking{Handler: slog.DiscardHandler}
 				o := testOptions(store, "orders", "users")
+				o.BusyInterval, o.IdleInterval = 5*time.Second, 5*time.Second // polls are not what this is about
 				o.Logger = slog.New(log)
 				r := start(t, s, got.handle, o)
 				s.put(a, "k")

@@ -33,6 +33,7 @@ func TestRestartWhileThrottled(t *testing.T) {
 						s.put(b, "k")
 						var got sink
 						o := testOptions(store, "orders")
+						o.BusyInterval, o.IdleInterval = 5*time.Second, 5*time.Second // polls are not what this is about
 						if by == "ARN" {
 							o.Streams = []Stream{{ARN: stubARN("orders")}}
 						}
