@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math/rand/v2"
 	"time"
@@ -16,7 +15,7 @@ import (
 // and the hooks do not.
 type Audit struct {
 	// Scan returns the table's items as SNAPSHOT records. It is called twice when
-	// ghosts are looked for without KeyOf. A record is read until the next one is
+	// ghosts are looked for. A record is read until the next one is
 	// asked for.
 	Scan func(ctx context.Context) iter.Seq2[*sluice.Record, error]
 
@@ -63,13 +62,6 @@ type Audit struct {
 
 	// Indices are searched for ghosts, besides the indices that records name.
 	Indices []string
-
-	// KeyOf returns the key of the item of a document, and false if it is
-	// unknown. Documents without a key need a second scan, for up to 100,000 of
-	// them in one run. There is no second scan while items cannot be projected,
-	// because their documents are unknown. KeyOf takes Table, the table's name.
-	KeyOf func(doc document.Ref) (key sluice.Item, ok bool)
-	Table string
 
 	// Marks describe documents that are versioned by sequence; nil is otherwise.
 	Marks *Marks
@@ -118,7 +110,7 @@ type Result struct {
 
 	Settled   int64 `json:"settled"`   // differed at a look and not at a later one: live writes
 	Busy      int64 `json:"busy"`      // changed at each look
-	Unchecked int64 `json:"unchecked"` // documents without a found item, which may still have one: see [Audit.KeyOf]
+	Unchecked int64 `json:"unchecked"` // documents without a found item, which may still have one
 
 	Repaired int64 `json:"repaired"` // of the drift: by a repair, or by something newer that came first
 	Refused  int64 `json:"refused"`  // of the drift: tried in vain, or not tried
@@ -155,37 +147,6 @@ func (a Audit) withDefaults() Audit {
 	return a
 }
 
-func (a Audit) validate() error {
-	var errs []error
-	wrong := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("audit: "+format, args...))
-	}
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{{"Scan", a.Scan != nil}, {"Project", a.Project != nil}, {"Read", a.Read != nil}, {"Get", a.Get != nil}} {
-		if !f.set {
-			wrong("%s is missing", f.name)
-		}
-	}
-	if a.Sample < 0 || a.Sample > 1 || a.Sample != a.Sample {
-		wrong("Sample is %v, want a share above 0 and up to 1", a.Sample)
-	}
-	if a.KeyOf != nil && a.Table == "" {
-		wrong("KeyOf is set and Table is empty; want the name of the table that its keys are of")
-	}
-	if a.Settle < 0 {
-		wrong("Settle is %v, want 0 (5s) or above", a.Settle)
-	}
-	if a.MaxDeletes < 0 {
-		wrong("MaxDeletes is %d, want 0 (1,000, and 5 %% of the documents) or above", a.MaxDeletes)
-	}
-	if a.Attempts < 0 {
-		wrong("Attempts is %d, want 0 (5) or above", a.Attempts)
-	}
-	return errors.Join(errs...)
-}
-
 var errEnded = errors.New("the audit ended before")
 
 // Run compares the two. It ends at the first error of a function, and can then be
@@ -194,9 +155,6 @@ var errEnded = errors.New("the audit ended before")
 // are too many, and an [*ApartError] that nothing was written.
 func (a Audit) Run(ctx context.Context) (Result, error) {
 	a = a.withDefaults()
-	if err := a.validate(); err != nil {
-		return Result{}, err
-	}
 	if a.Write != nil && !a.TrustTables {
 		if err := a.together(ctx); err != nil {
 			apart, _ := errors.AsType[*ApartError](err)

@@ -19,21 +19,6 @@ func (w *world) audit() Audit {
 	return Audit{Scan: w.Scan, Project: w.Project, Read: w.Read, Get: w.Get, List: w.List}
 }
 
-func TestValidate(t *testing.T) {
-	_, err := Audit{Sample: 2, Settle: -1, Attempts: -1, MaxDeletes: -1, KeyOf: func(document.Ref) (sluice.Item, bool) { return sluice.Item{}, false }}.Run(t.Context())
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, want := range []string{
-		"Scan is missing", "Project is missing", "Read is missing", "Get is missing",
-		"Sample is 2, want", "Settle is -1ns, want", "Attempts is -1, want", "MaxDeletes is -1, want", "Table is empty; want",
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
-		}
-	}
-}
-
 func TestJudge(t *testing.T) {
 	put := func(version int64, fence document.Fence) *document.Op {
 		return &document.Op{Action: document.Put, Version: version, Fence: fence, Body: []byte(`{"a":{"b":[1,2]}}`)}
@@ -154,43 +139,33 @@ func TestRemedyByMarks(t *testing.T) {
 }
 
 // An item that cannot be projected hides which documents are its own: none is
-// taken for a ghost then, unless a key leads to it.
+// taken for a ghost then.
 func TestFailedProjection(t *testing.T) {
-	for _, byKey := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(1)
-			w.change("good", false, false)
-			w.change("bad", false, false)
-			w.change("gone", false, false)
-			w.pipes.Wait()
-			w.items["bad"] = row{rev: 1, text: "bad"}
-			delete(w.items, "gone")
-			a := w.audit()
-			a.Write, a.MaxDeletes = w.Write, 1
-			if byKey {
-				a.Table, a.KeyOf = "things", func(ref document.Ref) (sluice.Item, bool) { return keyOf(ref.ID), true }
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1)
+		w.change("good", false, false)
+		w.change("bad", false, false)
+		w.change("gone", false, false)
+		w.pipes.Wait()
+		w.items["bad"] = row{rev: 1, text: "bad"}
+		delete(w.items, "gone")
+		a := w.audit()
+		a.Write, a.MaxDeletes = w.Write, 1
+		var told []string
+		a.Found = func(d Drift) { told = append(told, d.String()) }
+		r, err := a.Run(t.Context())
+		if want := (Result{Items: 2, Documents: 1, Listed: 3, Failed: 1, Unchecked: 2}); err != nil || r != want || r.Clean() {
+			t.Errorf("%+v, %v, want %+v", r, err, want)
+		}
+		if len(told) == 0 || told[0] != `failed: item {"id":{"S":"bad"}} of table things: a bad text` {
+			t.Errorf("told %q", told)
+		}
+		for _, id := range []string{"bad", "gone"} {
+			if _, ok := w.docs[id]; !ok {
+				t.Errorf("document %s was deleted", id)
 			}
-			var told []string
-			a.Found = func(d Drift) { told = append(told, d.String()) }
-			r, err := a.Run(t.Context())
-			want := Result{Items: 2, Documents: 1, Listed: 3, Failed: 1, Unchecked: 2}
-			if byKey {
-				want = Result{Items: 2, Documents: 1, Listed: 3, Failed: 1, Unchecked: 1, Ghosts: 1, Repaired: 1}
-			}
-			if err != nil || r != want || r.Clean() {
-				t.Errorf("by key %v: %+v, %v, want %+v", byKey, r, err, want)
-			}
-			if len(told) == 0 || told[0] != `failed: item {"id":{"S":"bad"}} of table things: a bad text` {
-				t.Errorf("told %q", told)
-			}
-			if _, ok := w.docs["bad"]; !ok {
-				t.Error("the document of an item that cannot be projected was deleted")
-			}
-			if _, ok := w.docs["gone"]; ok == byKey {
-				t.Errorf("by key %v: the ghost is there: %v", byKey, ok)
-			}
-		})
-	}
+		}
+	})
 }
 
 // A tombstone that is newer than the item makes the index refuse the repair.

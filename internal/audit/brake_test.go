@@ -50,40 +50,35 @@ func TestBrake(t *testing.T) {
 		{"above what was allowed", 994, 6, 5, &BrakeError{Ghosts: 6, Documents: 1000, Allowed: 5}},
 		{"no ghost", 3, 0, 0, nil},
 	} {
-		for _, byKey := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				w := ghosts(tt.items, tt.ghost)
-				a := w.audit()
-				a.MaxDeletes, a.Indices = tt.most, []string{"things"}
-				if byKey {
-					a.Table, a.KeyOf = "things", func(ref document.Ref) (sluice.Item, bool) { return keyOf(ref.ID), true }
+		synctest.Test(t, func(t *testing.T) {
+			w := ghosts(tt.items, tt.ghost)
+			a := w.audit()
+			a.MaxDeletes, a.Indices = tt.most, []string{"things"}
+			told := map[string]int{}
+			a.Found = func(d Drift) {
+				told[d.Ref.ID]++
+				if d.Kind != Ghost || told[d.Ref.ID] > 1 || a.Write != nil && d.Repaired != (tt.want == nil) {
+					t.Errorf("%s: told %v", tt.name, d)
 				}
-				told := map[string]int{}
-				a.Found = func(d Drift) {
-					told[d.Ref.ID]++
-					if d.Kind != Ghost || told[d.Ref.ID] > 1 || a.Write != nil && d.Repaired != (tt.want == nil) {
-						t.Errorf("%s: told %v", tt.name, d)
-					}
-				}
-				dry, err := a.Run(t.Context())
-				if err != nil || fmt.Sprint(dry.Brake) != fmt.Sprint(tt.want) || len(told) != tt.ghost {
-					t.Errorf("%s: a dry run says %v, %v of %d ghosts, want %v", tt.name, dry.Brake, err, len(told), tt.want)
-				}
-				a.Write = w.Write
-				clear(told)
-				r, err := a.Run(t.Context())
-				if got, _ := errors.AsType[*BrakeError](err); fmt.Sprint(got) != fmt.Sprint(tt.want) || got != nil && *got != *tt.want || (err == nil) != (tt.want == nil) {
-					t.Errorf("%s: %+v, want %+v", tt.name, err, tt.want)
-				}
-				left := tt.items + tt.ghost
-				if tt.want == nil {
-					left = tt.items
-				}
-				if len(w.docs) != left || len(told) != tt.ghost || r.Ghosts != int64(tt.ghost) || r.Repaired+r.Refused != r.Ghosts {
-					t.Errorf("%s: %d documents are left, want %d; %d told; %+v", tt.name, len(w.docs), left, len(told), r)
-				}
-			})
-		}
+			}
+			dry, err := a.Run(t.Context())
+			if err != nil || fmt.Sprint(dry.Brake) != fmt.Sprint(tt.want) || len(told) != tt.ghost {
+				t.Errorf("%s: a dry run says %v, %v of %d ghosts, want %v", tt.name, dry.Brake, err, len(told), tt.want)
+			}
+			a.Write = w.Write
+			clear(told)
+			r, err := a.Run(t.Context())
+			if got, _ := errors.AsType[*BrakeError](err); fmt.Sprint(got) != fmt.Sprint(tt.want) || got != nil && *got != *tt.want || (err == nil) != (tt.want == nil) {
+				t.Errorf("%s: %+v, want %+v", tt.name, err, tt.want)
+			}
+			left := tt.items + tt.ghost
+			if tt.want == nil {
+				left = tt.items
+			}
+			if len(w.docs) != left || len(told) != tt.ghost || r.Ghosts != int64(tt.ghost) || r.Repaired+r.Refused != r.Ghosts {
+				t.Errorf("%s: %d documents are left, want %d; %d told; %+v", tt.name, len(w.docs), left, len(told), r)
+			}
+		})
 	}
 }
 
@@ -160,48 +155,43 @@ func TestEndsBeforeTheFirstDeletion(t *testing.T) {
 // The documents of all routes are known, by whichever name of the index each was
 // written; those of other applications are none of ours.
 func TestSharedIndex(t *testing.T) {
-	for _, byKey := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := ghosts(100, 3)
-			delete(w.items, "k0007")
-			w.items["k0001"] = row{rev: 1, hidden: true} // which the other route writes
-			a := w.audit()
-			a.Write = w.Write
-			a.Behind = func(_ context.Context, name string) ([]string, error) {
-				return map[string][]string{"things": {"things-000001"}, "all": {"things-000001"}}[name], nil
-			}
-			a.Project = func(rec *sluice.Record) ([]document.Op, error) {
-				ops, err := w.Project(rec)
-				if key, _ := rec.Keys.Lookup("id"); key.Str() == "k0001" {
-					for id, index := range map[string]string{"k0100": "things-000001", "k0101": "all", "k0001": "things-000001"} {
-						ops = append(ops, document.Op{
-							Action: document.Put, Index: index, ID: id, Fence: document.Newer, Version: 1, Body: []byte(w.body(id, row{rev: 1})),
-						})
-					}
+	synctest.Test(t, func(t *testing.T) {
+		w := ghosts(100, 3)
+		delete(w.items, "k0007")
+		w.items["k0001"] = row{rev: 1, hidden: true} // which the other route writes
+		a := w.audit()
+		a.Write = w.Write
+		a.Behind = func(_ context.Context, name string) ([]string, error) {
+			return map[string][]string{"things": {"things-000001"}, "all": {"things-000001"}}[name], nil
+		}
+		a.Project = func(rec *sluice.Record) ([]document.Op, error) {
+			ops, err := w.Project(rec)
+			if key, _ := rec.Keys.Lookup("id"); key.Str() == "k0001" {
+				for id, index := range map[string]string{"k0100": "things-000001", "k0101": "all", "k0001": "things-000001"} {
+					ops = append(ops, document.Op{
+						Action: document.Put, Index: index, ID: id, Fence: document.Newer, Version: 1, Body: []byte(w.body(id, row{rev: 1})),
+					})
 				}
-				return ops, err
 			}
-			a.Get = func(ctx context.Context, refs []document.Ref) ([]document.Doc, error) {
-				refs = slices.Clone(refs)
-				for i := range refs {
-					refs[i].Index = "things"
-				}
-				return w.Get(ctx, refs)
+			return ops, err
+		}
+		a.Get = func(ctx context.Context, refs []document.Ref) ([]document.Doc, error) {
+			refs = slices.Clone(refs)
+			for i := range refs {
+				refs[i].Index = "things"
 			}
-			a.List = func(ctx context.Context, _ string) iter.Seq2[document.Doc, error] { return w.List(ctx, "things") }
-			a.Foreign = func(doc document.Doc) bool { return strings.Contains(string(doc.Source), `"k0102"`) }
-			if byKey {
-				a.Table, a.KeyOf = "things", func(ref document.Ref) (sluice.Item, bool) { return keyOf(ref.ID), true }
-			}
-			var told []string
-			a.Found = func(d Drift) { told = append(told, d.String()) }
-			r, err := a.Run(t.Context())
-			want := Result{Items: 99, Documents: 101, Listed: 103, Ghosts: 1, Repaired: 1, Foreign: 1}
-			if err != nil || r != want || len(told) != 1 || !strings.HasSuffix(told[0], "/k0007 (repaired)") || len(w.docs) != 102 {
-				t.Errorf("by key %v: %+v, %v, want %+v; told %q", byKey, r, err, want, told)
-			}
-		})
-	}
+			return w.Get(ctx, refs)
+		}
+		a.List = func(ctx context.Context, _ string) iter.Seq2[document.Doc, error] { return w.List(ctx, "things") }
+		a.Foreign = func(doc document.Doc) bool { return strings.Contains(string(doc.Source), `"k0102"`) }
+		var told []string
+		a.Found = func(d Drift) { told = append(told, d.String()) }
+		r, err := a.Run(t.Context())
+		want := Result{Items: 99, Documents: 101, Listed: 103, Ghosts: 1, Repaired: 1, Foreign: 1}
+		if err != nil || r != want || len(told) != 1 || !strings.HasSuffix(told[0], "/k0007 (repaired)") || len(w.docs) != 102 {
+			t.Errorf("%+v, %v, want %+v; told %q", r, err, want, told)
+		}
+	})
 }
 
 // A document that one route writes and another deletes, of the same item, is

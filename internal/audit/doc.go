@@ -42,9 +42,10 @@
 // A whole audit looks for ghosts: documents of the index that no scanned item
 // names. The scan keeps 8 bytes per document in memory (a hash with a random key).
 // In an index of a billion documents, the chance to miss one ghost of a million is
-// 1 in 20,000. An unseen document may belong to an item written since. KeyOf
-// returns the item's key, and the item is read. Without KeyOf the table is scanned
-// again for these documents only.
+// 1 in 20,000. An unseen document may belong to an item written since, so the
+// table is scanned again for these documents only, for up to 100,000 of them in one
+// run. There is no second scan while items cannot be projected, because their
+// documents are unknown.
 //
 // An index may have documents of others. Documents that Project returns are known,
 // under any name of the index (Behind). [Audit.Foreign] tells which of the rest

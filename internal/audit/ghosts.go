@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/backoff"
 )
@@ -27,9 +26,6 @@ func (r *run) searchGhosts(ctx context.Context) error {
 		}
 	}
 	r.seen = nil
-	if err := r.settleAll(ctx); err != nil {
-		return err
-	}
 	return r.scanFor(ctx, s.unseen)
 }
 
@@ -94,8 +90,7 @@ func (s *search) unseenAt(name string, doc document.Doc) unseen {
 	return one
 }
 
-// flush looks at the batch: at documents by their keys, and without a key in the
-// second scan.
+// flush leaves the batch to the second scan.
 func (s *search) flush(ctx context.Context) error {
 	batch := s.batch
 	s.batch = nil
@@ -106,17 +101,6 @@ func (s *search) flush(ctx context.Context) error {
 		}
 	}
 	for _, one := range batch {
-		if s.KeyOf != nil {
-			if key, ok := s.KeyOf(one.doc.Ref); ok {
-				c := candidate{ref: one.doc.Ref, was: look{item: unread}, rec: sluice.Record{
-					EventName: sluice.Snapshot, Table: s.Table, Keys: key, Origin: sluice.Backfilled,
-				}}
-				if err := s.wait(ctx, c); err != nil {
-					return err
-				}
-				continue
-			}
-		}
 		if len(s.unseen) >= maxUnseen {
 			s.result.Unchecked++
 			s.brake.unread++
@@ -124,7 +108,7 @@ func (s *search) flush(ctx context.Context) error {
 		}
 		s.unseen[one.place] = one.doc
 	}
-	return s.settle(ctx, false)
+	return nil
 }
 
 // ours leaves out the documents of other applications: they would fill the second

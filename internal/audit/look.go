@@ -29,9 +29,6 @@ type look struct {
 	body  uint64 // a hash of it
 }
 
-// unread stands for an item that was not read: it equals no state.
-const unread = 1
-
 var seed = maphash.MakeSeed()
 
 func (l *look) see(doc document.Doc) {
@@ -155,7 +152,7 @@ func (r *run) lookAt(ctx context.Context, c *candidate, doc document.Doc) (open 
 		r.add(&r.result.Settled)
 		return false, nil
 	case *now == was:
-	case kind == Stale && was.item != unread && was.wanted && now.have < was.want && now.body == was.body:
+	case kind == Stale && was.wanted && now.have < was.want && now.body == was.body:
 		// The item has moved on, but its document still is what differed from the
 		// item as it was then. Its version alone would not tell: what leaves a
 		// document as it is does not raise it.
@@ -189,7 +186,7 @@ func (r *run) read(ctx context.Context, c *candidate) (*document.Op, *look, erro
 	rec.New = it
 	ops, err := r.Project(&rec)
 	if err != nil {
-		r.failed(c, err)
+		r.found(Drift{Kind: Failed, Table: c.rec.Table, Key: c.rec.Keys, Err: err})
 		return nil, nil, nil
 	}
 	if ops, err = r.wanted(ctx, ops); err != nil {
@@ -206,15 +203,6 @@ func (r *run) read(ctx context.Context, c *candidate) (*document.Op, *look, erro
 		}
 	}
 	return nil, now, nil
-}
-
-// failed notes a candidate whose item cannot be projected.
-func (r *run) failed(c *candidate, err error) {
-	if c.was.item != unread {
-		r.found(Drift{Kind: Failed, Table: c.rec.Table, Key: c.rec.Keys, Err: err})
-		return
-	}
-	r.add(&r.result.Unchecked) // the scan has reported it
 }
 
 func (r *run) add(n *int64) {

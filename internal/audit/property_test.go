@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/docrules"
 	"github.com/sluicehq/sluice/internal/localtest"
@@ -75,9 +74,6 @@ func auditUnderWrites(t *testing.T, seed uint64) map[string]Kind {
 	}
 	if w.sequence {
 		a.Marks = &Marks{Field: "m", LeastVersion: leastVersion, Tombstones: w.Tombstones}
-	}
-	if seed%2 == 0 {
-		a.Table, a.KeyOf = "things", func(ref document.Ref) (sluice.Item, bool) { return keyOf(ref.ID), true }
 	}
 	// What is stuck moves on while the audit runs.
 	got := find(t, a)

@@ -55,7 +55,7 @@ func (b *backfills) unready() (reasons []string) {
 	defer b.mu.Unlock()
 	reasons = append(reasons, b.failed...)
 	for _, s := range b.all {
-		reasons = append(reasons, s.Health().Reasons...)
+		reasons = append(reasons, s.Troubles()...)
 	}
 	return reasons
 }

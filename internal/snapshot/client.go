@@ -21,14 +21,13 @@ type client struct {
 	region   string
 	where    string // for messages to people
 	timeout  time.Duration
-	filter   *Filter
 	eventual bool
 }
 
 func newClient(cfg aws.Config, name string, o ScanOptions) *client {
 	c := &client{
 		api: dynamodb.NewFromConfig(awsclient.Tuned(cfg, maxSegments)), name: name, region: cfg.Region,
-		where: fmt.Sprintf(" (Region %s)", cfg.Region), timeout: o.CallTimeout, filter: o.Filter, eventual: o.Eventual,
+		where: fmt.Sprintf(" (Region %s)", cfg.Region), timeout: o.CallTimeout, eventual: o.Eventual,
 	}
 	if cfg.BaseEndpoint != nil {
 		c.where = fmt.Sprintf(" (endpoint %s, Region %s)", *cfg.BaseEndpoint, cfg.Region)
@@ -50,11 +49,6 @@ func (c *client) scan(ctx context.Context, t *table, segment, segments int, afte
 	}
 	if limit > 0 {
 		in.Limit = &limit
-	}
-	if f := c.filter; f != nil {
-		in.FilterExpression = &f.Expression
-		in.ExpressionAttributeNames = f.Names
-		in.ExpressionAttributeValues = sdkitem.Map(f.Values)
 	}
 	out, err := c.api.Scan(ctx, in, rawBody)
 	if err != nil {

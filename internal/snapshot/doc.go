@@ -51,8 +51,7 @@
 //
 // Once a second the backfill stores, for each segment, the last key up to which
 // everything is settled. A backfill starts over, and logs that, if the number of
-// segments, the filter or the consistency has changed, or if the table was
-// recreated. A finished backfill stays finished: another Run does nothing unless
+// segments or the consistency has changed, or if the table was recreated. A finished backfill stays finished: another Run does nothing unless
 // Options.Again is set.
 //
 // # Permissions

@@ -228,7 +228,7 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		m := routed(func(context.Context, *sluice.Record) error {
 			n++
 			store.broken.Store(n < 80)
-			unready = unready || len(s.Health().Reasons) > 0
+			unready = unready || len(s.Troubles()) > 0
 			time.Sleep(time.Second)
 			return nil
 		})
@@ -244,8 +244,8 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		store.broken.Store(false)
 		var again seen
 		run(t, st, routed(into(&again)), o)
-		if _, calls := again.count(); calls > 20 || s.Health().Reasons != nil {
-			t.Errorf("%d items came again; %v", calls, s.Health())
+		if _, calls := again.count(); calls > 20 || s.Troubles() != nil {
+			t.Errorf("%d items came again; %v", calls, s.Troubles())
 		}
 
 		// One that is broken at the start refuses the start.

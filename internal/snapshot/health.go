@@ -11,19 +11,10 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Health says whether a backfill gets on.
-type Health struct {
-	Ready   bool
-	Reasons []string // why it does not; empty when it does
-}
-
-// Health returns what keeps the backfill from getting on: calls of the service
-// or of the store that fail. One that has not begun, or has ended, is ready:
+// Troubles returns what keeps the backfill from getting on: calls of the service
+// or of the store that fail. One that has not begun, or has ended, has none:
 // live reading does not depend on it.
-func (s *Source) Health() Health {
-	reasons := s.health.reasons(s.o.Table)
-	return Health{Ready: len(reasons) == 0, Reasons: reasons}
-}
+func (s *Source) Troubles() []string { return s.health.reasons(s.o.Table) }
 
 // Held lists the items that wait for a retry or a stuck handler, the oldest
 // first.

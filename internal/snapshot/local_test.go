@@ -22,7 +22,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/localtest"
-	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state/boltstate"
@@ -243,30 +242,4 @@ func TestLocalBackfillBesideWrites(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d of %d items are left", len(want), items)
-}
-
-// The service applies a filter, and says what the items left out have cost.
-func TestLocalFilter(t *testing.T) {
-	tb := newLocalTable(t)
-	for i := range 40 {
-		tb.put(i, i%4)
-	}
-	n, units, pages := 0, 0.0, 0
-	o := ScanOptions{PageItems: 4, Logger: quiet(), Filter: &Filter{
-		Expression: "#r = :zero AND sk > :twenty", Names: map[string]string{"#r": "rev"},
-		Values: item.Of(item.Number(":zero", "0"), item.Number(":twenty", "20")),
-	}}
-	o.Hooks.Scanned = func(c Call) { pages, units = pages+1, units+c.Units }
-	for rec, err := range Scan(t.Context(), localConfig(), tb.name, o) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v, _ := rec.New.Lookup("rev"); v.Str() != "0" {
-			t.Errorf("%s", rec.New.Raw())
-		}
-		n++
-	}
-	if n != 4 || pages < 10 || units < 10 {
-		t.Errorf("%d items by %d calls for %v units", n, pages, units)
-	}
 }

@@ -1,24 +1,12 @@
 package snapshot
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/state"
 )
-
-// Filter makes DynamoDB omit items. They are still read and cost units; only their
-// transfer is saved.
-type Filter struct {
-	Expression string            // a FilterExpression, such as "#t = :t"
-	Names      map[string]string // such as "#t": "entityType"
-	Values     sluice.Item       // such as {":t":{"S":"search"}}
-}
 
 // ScanOptions say how a table is read. The zero value is the default.
 type ScanOptions struct {
@@ -38,7 +26,6 @@ type ScanOptions struct {
 	ReadUnits float64
 	Share     float64 // more than 0, at most 1 (default 0.25)
 
-	Filter    *Filter
 	PageItems int32 // items read per call at most (default: the service's 1 MB)
 
 	CallTimeout  time.Duration // of one call (default 30 s)
@@ -168,69 +155,4 @@ func set[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
-}
-
-// validate looks at options that have their defaults.
-func (o ScanOptions) validate(table string) error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("snapshot: "+format, args...)) }
-	if err := checkName(table); err != nil {
-		bad("table %w", err)
-	}
-	if o.Segments < 0 || o.Segments > maxSegments {
-		bad("ScanOptions.Segments is %d: want 1 to %d, or 0 for the default", o.Segments, maxSegments)
-	}
-	if !(o.ReadUnits >= 0) {
-		bad("ScanOptions.ReadUnits is %v: want more than 0, or 0 for the default", o.ReadUnits)
-	}
-	if !(o.Share > 0 && o.Share <= 1) {
-		bad("ScanOptions.Share is %v: want more than 0 and at most 1, or 0 for the default of %v", o.Share, defaultShare)
-	}
-	if o.PageItems < 0 {
-		bad("ScanOptions.PageItems is %d: want 1 at least, or 0 for as many as the service returns", o.PageItems)
-	}
-	if o.Filter != nil && o.Filter.Expression == "" {
-		bad("ScanOptions.Filter.Expression is empty: leave Filter nil to read all items")
-	}
-	errs = append(errs, checkDurations("ScanOptions", []duration{{"CallTimeout", o.CallTimeout}, {"StartTimeout", o.StartTimeout}, {"Patience", o.Patience}}))
-	return errors.Join(errs...)
-}
-
-// validate looks at options that have their defaults.
-func (o Options) validate() error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("snapshot: "+format, args...)) }
-	if o.Store == nil {
-		bad("Options.Store is nil: give the store that keeps the progress")
-	}
-	if len(o.Name) > 200 || strings.Contains(o.Name, "/") {
-		bad("Options.Name is %.40q: want at most 200 bytes without '/'", o.Name)
-	}
-	if o.Flow.Policy != flow.Park {
-		bad("Options.Flow.Policy is Stop, which is for Lambda; want Park")
-	}
-	if err := o.Flow.Validate(); err != nil {
-		bad("Options.Flow: %w", err)
-	}
-	if o.GiveUpAfter < 0 {
-		bad("Options.GiveUpAfter is %d: want 1 at least, or 0 for the default", o.GiveUpAfter)
-	}
-	errs = append(errs, o.Scan.validate(o.Table),
-		checkDurations("Options", []duration{{"SaveEvery", o.SaveEvery}, {"Grace", o.Grace}}))
-	return errors.Join(errs...)
-}
-
-type duration struct {
-	name  string
-	value time.Duration
-}
-
-func checkDurations(of string, all []duration) error {
-	var errs []error
-	for _, d := range all {
-		if d.value < 0 {
-			errs = append(errs, fmt.Errorf("snapshot: %s.%s is %v: want more than 0, or 0 for the default", of, d.name, d.value))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -3,8 +3,6 @@ package snapshot
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -30,7 +28,6 @@ type head struct {
 	Created    time.Time `json:"tableCreated"`
 	Segments   int       `json:"segments"`
 	Eventual   bool      `json:"eventual,omitempty"`
-	Filter     string    `json:"filter,omitempty"` // hash
 	Begun      time.Time `json:"begun"`
 
 	Finished time.Time `json:"finished,omitzero"`
@@ -181,21 +178,10 @@ func (h *head) differs(want head) string {
 	switch {
 	case h.TableID != want.TableID || !h.Created.Equal(want.Created):
 		return "the table was deleted and created again since"
-	case h.Filter != want.Filter:
-		return "its filter is another"
 	case h.Eventual != want.Eventual:
 		return "its consistency is another"
 	case want.Segments != 0 && h.Segments != want.Segments && h.Finished.IsZero():
 		return fmt.Sprintf("it had %d segments, not %d", h.Segments, want.Segments)
 	}
 	return ""
-}
-
-// hash tells filters apart.
-func (f *Filter) hash() string {
-	if f == nil {
-		return ""
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", f.Expression, f.Names, f.Values.Raw())) // fmt sorts the names
-	return hex.EncodeToString(sum[:8])
 }

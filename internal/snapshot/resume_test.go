@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -44,7 +43,6 @@ func half(t *testing.T, st *stub, o Options) (handled int) {
 // What was settled does not come again, unless what is asked for is another
 // backfill. The log says which it is.
 func TestResume(t *testing.T) {
-	filter := &Filter{Expression: "#t = :t", Names: map[string]string{"#t": "entityType"}, Values: item.Of(item.String(":t", "order"))}
 	for name, test := range map[string]struct {
 		change func(*Options, *stub, Store)
 		anew   string // what the log says about why
@@ -54,7 +52,6 @@ func TestResume(t *testing.T) {
 		"asked for again":   {func(o *Options, _ *stub, _ Store) { o.Again = true }, ""},
 		"another pace":      {func(o *Options, _ *stub, _ Store) { o.Scan.ReadUnits, o.Scan.PageItems = 500, 3 }, ""},
 		"other segments":    {func(o *Options, _ *stub, _ Store) { o.Scan.Segments = 2 }, "it had 3 segments, not 2"},
-		"a filter":          {func(o *Options, _ *stub, _ Store) { o.Scan.Filter = filter }, "its filter is another"},
 		"consistency":       {func(o *Options, _ *stub, _ Store) { o.Scan.Eventual = true }, "its consistency is another"},
 		"a recreated table": {func(_ *Options, st *stub, _ Store) { st.id = "id-2" }, "was deleted and created again"},
 		"created otherwise": {func(_ *Options, st *stub, _ Store) { st.created++ }, "was deleted and created again"},

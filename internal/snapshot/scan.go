@@ -53,7 +53,7 @@ func Scan(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter
 func pages(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter.Seq2[[]sluice.Record, error] {
 	return func(yield func([]sluice.Record, error) bool) {
 		o := o.withDefaults()
-		if err := o.validate(table); err != nil {
+		if err := checkName(table); err != nil {
 			yield(nil, err)
 			return
 		}

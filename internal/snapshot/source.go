@@ -45,11 +45,8 @@ type Source struct {
 // error says which option is wrong, or that no route takes SNAPSHOT records.
 func New(cfg aws.Config, m sluice.Matcher, o Options) (*Source, error) {
 	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+	if err := checkName(o.Table); err != nil {
 		return nil, err
-	}
-	if m == nil {
-		return nil, errors.New("snapshot: the matcher is nil: give a router")
 	}
 	if !slices.ContainsFunc(m.Routes(), func(rt *sluice.Route) bool { return rt.Snapshot }) {
 		return nil, errors.New(`snapshot: no route takes SNAPSHOT records: write the event out, such as "order#SNAPSHOT"`)
@@ -75,7 +72,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Source, error) {
 // backfill is finished. Run returns errors of the start, a [*TableError] for a
 // permanent failure, an error if a route refuses everything, and one if the
 // progress could not be stored. It retries everything else without a limit; see
-// [Source.Health]. Call Run once.
+// [Source.Troubles]. Call Run once.
 func (s *Source) Run(ctx context.Context) error {
 	if s.ran.Swap(true) {
 		return errors.New("snapshot: Run was called before: make a new Source")
@@ -129,10 +126,6 @@ func (s *Source) Run(ctx context.Context) error {
 	return errors.Join(cmp.Or(s.refusals.err(), errors.Join(errs...)), saved, s.finish(ctx, t, saved))
 }
 
-// Opened returns a channel that is closed when the table was found and may be
-// read: after that Run no longer returns an error of the start.
-func (s *Source) Opened() <-chan struct{} { return s.opened }
-
 // terms are contexts that end at different times after Run's has.
 type terms struct {
 	flows    context.Context // its end starts no records and cancels handlers
@@ -179,7 +172,7 @@ func (s *Source) open(ctx context.Context) (begin bool, err error) {
 // none if it is finished.
 func (s *Source) resume(ctx context.Context) ([]mark, error) {
 	b, t := s.book, &s.scanner.table
-	want := head{TableID: t.id, Created: t.created, Segments: s.o.Scan.Segments, Eventual: s.o.Scan.Eventual, Filter: s.o.Scan.Filter.hash()}
+	want := head{TableID: t.id, Created: t.created, Segments: s.o.Scan.Segments, Eventual: s.o.Scan.Eventual}
 	failed := func(doing string, err error) error {
 		return fmt.Errorf("snapshot: table %q: %s the progress of the backfill: %w", s.o.Table, doing, err)
 	}

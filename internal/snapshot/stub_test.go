@@ -37,7 +37,7 @@ type stub struct {
 	pageSize int     // items, when the request has no limit
 	perItem  float64 // units
 	took     time.Duration
-	hidden   func(pk string) bool // left out by a filter
+	hidden   func(pk string) bool // left out, so that pages are empty
 
 	// fail may answer a call: "" is good, an error's type a failure, "cut" and
 	// "damaged" a good answer that does not arrive whole, "void" one with nothing

@@ -95,10 +95,10 @@ func (c *client) find(outer context.Context, limit time.Duration) (table, error)
 func checkName(name string) error {
 	const want = "want a table's name, of 3 to 255 letters, digits, '_', '-' and '.'"
 	if len(name) < 3 || len(name) > 255 {
-		return fmt.Errorf("%q has %d characters: %s", name, len(name), want)
+		return fmt.Errorf("snapshot: table %q has %d characters: %s", name, len(name), want)
 	}
 	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" || strings.ContainsAny(name, "/:") {
-		return fmt.Errorf("%q: %s", name, want)
+		return fmt.Errorf("snapshot: table %q: %s", name, want)
 	}
 	return nil
 }
