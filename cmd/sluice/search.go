@@ -19,7 +19,6 @@ import (
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/audit"
 	"github.com/sluicehq/sluice/internal/daemon"
-	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
@@ -164,7 +163,7 @@ func (s *source) writer(client *opensearch.Client) (func(context.Context, docume
 	if err != nil {
 		return nil, err
 	}
-	return (reindex.Writer{Write: sink.Write, Behind: client.Indices().Behind}).New()
+	return client.Indices().Follow(sink.Write), nil
 }
 
 // source needs all flags. unfenced takes what a backfill must not, without

@@ -267,7 +267,7 @@ func (cl *cluster) writer(tombstones bool) (writeDocument, error) {
 			return behind, err
 		}
 	}
-	return w.New()
+	return w.New(), nil
 }
 
 // folder has the folder "indices" that Indices.Apply reads, with files by their names.

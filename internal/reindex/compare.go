@@ -67,21 +67,9 @@ func (e *NotEqualError) Error() string {
 	return "reindex: the two indices differ, by dead letters, by changes that are not handled yet, or since a writer does not write by reindex.Writer: " + e.Comparison.String()
 }
 
-// Compare compares counts, and samples of documents: of each index those written
+// compare compares counts, and samples of documents: of each index those written
 // last, among which are those of a writer that does not write to both, and random
 // ones. It takes the stages Filled and Swapped.
-func (r Reindex) Compare(ctx context.Context) (Comparison, error) {
-	r = r.withDefaults()
-	st, err := r.Status(ctx)
-	if err != nil {
-		return Comparison{}, err
-	}
-	if st.Stage != Filled && st.Stage != Swapped {
-		return Comparison{}, fmt.Errorf("reindex: %s is %v, and there are no two indices to compare: start it, or go on", r.Alias, st.Stage)
-	}
-	return r.compare(ctx, st)
-}
-
 func (r Reindex) compare(ctx context.Context, st Status) (Comparison, error) {
 	r.Step("compare " + st.Current + " and " + st.Other)
 	r.MarkField = cmp.Or(r.MarkField, st.meta.MarkField)

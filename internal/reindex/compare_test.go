@@ -46,7 +46,11 @@ func TestChangesThatAreNotWritten(t *testing.T) {
 				if err := step(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if c, err := r.Compare(t.Context()); err != nil || !c.Equal() {
+				st, err := r.Status(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c, err := r.withDefaults().compare(t.Context(), st); err != nil || !c.Equal() {
 					t.Fatalf("%v, %v", c, err)
 				}
 			}

@@ -164,10 +164,7 @@ func live(t *testing.T, table *table, alias string, write func(context.Context, 
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for n := range 3 {
-		w, err := reindex.Writer{Write: write, Behind: behind, TTL: ttl}.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := reindex.Writer{Write: write, Behind: behind, TTL: ttl}.New()
 		wg.Go(func() { // each has items of its own, whose order it keeps
 			for ctx.Err() == nil {
 				op := table.change(fmt.Sprintf("w%d-%d", n, mathrand.IntN(50)), mathrand.IntN(3) == 0)

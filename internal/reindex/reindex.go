@@ -1,6 +1,7 @@
 package reindex
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,22 +92,9 @@ type Reindex struct {
 }
 
 func (r Reindex) withDefaults() Reindex {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&r.TTL, DefaultTTL}, {&r.Longest, time.Minute}, {&r.Settle, 5 * time.Second}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&r.Concurrency, 256}, {&r.Attempts, 8}, {&r.Sample, 1000}, {&r.Looks, 5}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	r.TTL, r.Longest, r.Settle = cmp.Or(r.TTL, DefaultTTL), cmp.Or(r.Longest, time.Minute), cmp.Or(r.Settle, 5*time.Second)
+	r.Concurrency, r.Attempts = cmp.Or(r.Concurrency, 256), cmp.Or(r.Attempts, 8)
+	r.Sample, r.Looks = cmp.Or(r.Sample, 1000), cmp.Or(r.Looks, 5)
 	if r.Failed == nil {
 		r.Failed = func(sluice.Item, error) {}
 	}
@@ -119,36 +107,15 @@ func (r Reindex) withDefaults() Reindex {
 	return r
 }
 
-// validate looks at what every step needs, and at what Start needs besides.
-func (r Reindex) validate(start bool) error {
+// validate looks at what flags say.
+func (r Reindex) validate() error {
 	var errs []error
-	wrong := func(format string, a ...any) { errs = append(errs, fmt.Errorf("reindex: "+format, a...)) }
-	for _, f := range []struct {
-		name string
-		ok   bool
-	}{
-		{"Alias", r.Alias != ""}, {"Cluster", r.Cluster != nil}, {"Get", r.Get != nil},
-		{"Body", !start || len(r.Body) > 0}, {"Scan", !start || r.Scan != nil},
-		{"Project", !start || r.Project != nil}, {"Write", !start || r.Write != nil},
-	} {
-		if !f.ok {
-			wrong("%s is missing", f.name)
-		}
-	}
 	for _, f := range []struct {
 		name  string
 		value time.Duration
-	}{{"TTL", r.TTL}, {"Longest", r.Longest}, {"Settle", r.Settle}} {
+	}{{"TTL", r.TTL}, {"Longest", r.Longest}} {
 		if f.value < 0 {
-			wrong("%s is %v, want 0 (the default) or above", f.name, f.value)
-		}
-	}
-	for _, f := range []struct {
-		name  string
-		value int
-	}{{"Concurrency", r.Concurrency}, {"Attempts", r.Attempts}, {"Sample", r.Sample}, {"Looks", r.Looks}} {
-		if f.value < 0 {
-			wrong("%s is %d, want 0 (the default) or above", f.name, f.value)
+			errs = append(errs, fmt.Errorf("reindex: %s is %v, want 0 (the default) or above", f.name, f.value))
 		}
 	}
 	return errors.Join(errs...)

@@ -19,9 +19,6 @@ import (
 // way, another call continues; an unfinished backfill starts over.
 func (r Reindex) Start(ctx context.Context) (Comparison, error) {
 	r = r.withDefaults()
-	if err := r.validate(true); err != nil {
-		return Comparison{}, err
-	}
 	for {
 		st, err := r.Status(ctx)
 		if err != nil {

@@ -61,7 +61,7 @@ const markName = "sluice"
 
 // Status reads the cluster's state of the alias.
 func (r Reindex) Status(ctx context.Context) (Status, error) {
-	if err := r.validate(false); err != nil {
+	if err := r.validate(); err != nil {
 		return Status{}, err
 	}
 	st := Status{Alias: r.Alias}

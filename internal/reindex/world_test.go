@@ -53,10 +53,7 @@ func newWorld(t *testing.T, seed uint64, writers int) *world {
 		items:   map[string]int64{}, revs: map[string]int64{}, last: map[string]chan struct{}{},
 	}
 	for range writers {
-		write, err := Writer{Write: w.write, Behind: w.behind}.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		write := Writer{Write: w.write, Behind: w.behind}.New()
 		w.writers = append(w.writers, write)
 	}
 	return w

@@ -1,9 +1,8 @@
 package reindex
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,7 +15,7 @@ const DefaultTTL = 10 * time.Second
 
 // Writer writes to the index behind an alias, and to a second one during a
 // reindex. All writers of an alias must be Writers with the same TTL: another
-// writer writes to the first index alone, which [Reindex.Compare] finds.
+// writer writes to the first index alone, which a comparison finds.
 type Writer struct {
 	// Write writes to an index.
 	Write func(ctx context.Context, op document.Op) error
@@ -36,27 +35,11 @@ type Writer struct {
 
 // New returns the function that writes to wherever the aliases lead: nil when
 // every index has taken the op. It is safe for concurrent use.
-func (w Writer) New() (func(ctx context.Context, op document.Op) error, error) {
-	if w.TTL == 0 {
-		w.TTL = DefaultTTL
-	}
+func (w Writer) New() func(ctx context.Context, op document.Op) error {
 	if w.Deletes == nil {
 		w.Deletes = func(op document.Op) bool { return op.Action == document.Delete || op.Fence == document.Exact }
 	}
-	var errs []error
-	if w.Write == nil {
-		errs = append(errs, errors.New("reindex: Writer.Write is missing"))
-	}
-	if w.Behind == nil {
-		errs = append(errs, errors.New("reindex: Writer.Behind is missing"))
-	}
-	if w.TTL < 0 {
-		errs = append(errs, fmt.Errorf("reindex: Writer.TTL is %v, want 0 (%v) or above", w.TTL, DefaultTTL))
-	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	v := &views{behind: w.Behind, ttl: w.TTL, known: map[string]*view{}, asked: map[string]chan struct{}{}}
+	v := &views{behind: w.Behind, ttl: cmp.Or(w.TTL, DefaultTTL), known: map[string]*view{}, asked: map[string]chan struct{}{}}
 	return func(ctx context.Context, op document.Op) error {
 		is, err := v.of(ctx, op.Index)
 		if err != nil {
@@ -74,7 +57,7 @@ func (w Writer) New() (func(ctx context.Context, op document.Op) error, error) {
 			}
 		}
 		return refused
-	}, nil
+	}
 }
 
 // targets returns the indices for a write of name. It returns the indices and not

@@ -44,7 +44,7 @@ func TestWriterLooksUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		var fail atomic.Bool
-		write, err := Writer{
+		write := Writer{
 			Write: func(context.Context, document.Op) error { return nil },
 			Behind: func(_ context.Context, aliases ...string) (map[string][]string, error) {
 				asked.Add(1)
@@ -58,9 +58,6 @@ func TestWriterLooksUp(t *testing.T) {
 				return nil, nil
 			},
 		}.New()
-		if err != nil {
-			t.Fatal(err)
-		}
 		all := func() (failed int) {
 			var wg sync.WaitGroup
 			var mu sync.Mutex
@@ -105,7 +102,7 @@ func TestWriterLooksUp(t *testing.T) {
 // Each index must have taken the write.
 func TestWriterFails(t *testing.T) {
 	for _, at := range []string{"p1", "p2"} {
-		write, err := Writer{
+		write := Writer{
 			Write: func(_ context.Context, op document.Op) error {
 				if op.Index == at {
 					return errors.New("full")
@@ -116,9 +113,6 @@ func TestWriterFails(t *testing.T) {
 				return map[string][]string{"products": {"p1"}, "products.also": {"p2"}}, nil
 			},
 		}.New()
-		if err != nil {
-			t.Fatal(err)
-		}
 		if err := write(t.Context(), document.Op{Index: "products"}); err == nil {
 			t.Errorf("%s failed, and the write did not", at)
 		}
@@ -140,7 +134,7 @@ func TestWriterRefusedByOne(t *testing.T) {
 		{away, nil, away, []string{"p1"}},
 	} {
 		var wrote []string
-		write, err := Writer{
+		write := Writer{
 			Write: func(_ context.Context, op document.Op) error {
 				wrote = append(wrote, op.Index)
 				return map[string]error{"p1": tt.one, "p2": tt.two}[op.Index]
@@ -149,9 +143,6 @@ func TestWriterRefusedByOne(t *testing.T) {
 				return map[string][]string{"products": {"p1"}, "products.also": {"p2"}}, nil
 			},
 		}.New()
-		if err != nil {
-			t.Fatal(err)
-		}
 		if err := write(t.Context(), document.Op{Index: "products"}); !errors.Is(err, tt.want) || !slices.Equal(wrote, tt.wrote) {
 			t.Errorf("%v and %v: %v after writes to %q, want %v and %q", tt.one, tt.two, err, wrote, tt.want, tt.wrote)
 		}
@@ -161,16 +152,13 @@ func TestWriterRefusedByOne(t *testing.T) {
 // Tombstones are deletions, when somebody says so.
 func TestWriterTombstones(t *testing.T) {
 	var wrote []string
-	write, err := Writer{
+	write := Writer{
 		Write: func(_ context.Context, op document.Op) error { wrote = append(wrote, op.ID+"@"+op.Index); return nil },
 		Behind: func(context.Context, ...string) (map[string][]string, error) {
 			return map[string][]string{"products": {"p1"}, "products.deletes": {"p2"}}, nil
 		},
 		Deletes: func(op document.Op) bool { return strings.Contains(string(op.Body), "deleted") },
 	}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
 	write(t.Context(), document.Op{Action: document.Put, Index: "products", ID: "a", Body: []byte(`{}`)})
 	write(t.Context(), document.Op{Action: document.Put, Index: "products", ID: "b", Body: []byte(`{"deleted":true}`)})
 	if want := []string{"a@p1", "b@p1", "b@p2"}; !slices.Equal(wrote, want) {
@@ -206,15 +194,6 @@ func TestYoung(t *testing.T) {
 	} {
 		if got := young(tt.monotonic, tt.wall, 10); got != tt.young {
 			t.Errorf("%d by the monotonic clock, %d by the other: %v", tt.monotonic, tt.wall, got)
-		}
-	}
-}
-
-func TestWriterValidates(t *testing.T) {
-	_, err := Writer{TTL: -1}.New()
-	for _, want := range []string{"Writer.Write is missing", "Writer.Behind is missing", "Writer.TTL is -1ns"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }
