@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
@@ -41,15 +42,8 @@ func sweepEvery(ctx context.Context, app *config.App, log *slog.Logger) {
 	if len(routes) == 0 {
 		return
 	}
-	tick := time.NewTicker(10 * time.Minute) // the first time; a process may be restarted every hour
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			tick.Reset(time.Hour)
-		}
+	wait := 10 * time.Minute // the first time; a process may be restarted every hour
+	for ; backoff.Sleep(ctx, wait) == nil; wait = time.Hour {
 		for _, r := range routes {
 			index := r.Projection.Options.Index
 			n, err := r.Projection.Marks.Sweep(ctx, index, time.Now().Add(-keepTombstones), r.Projection.Sink.Write)

@@ -22,23 +22,9 @@ const (
 
 // String returns the kind in one lower-case word.
 func (k Kind) String() string {
-	switch k {
-	case Missing:
-		return "missing"
-	case Stale:
-		return "stale"
-	case Different:
-		return "different"
-	case Ghost:
-		return "ghost"
-	case Ahead:
-		return "ahead"
-	case Unfenced:
-		return "unfenced"
-	case Failed:
-		return "failed"
-	}
-	return fmt.Sprintf("Kind(%d)", k)
+	return [...]string{
+		Missing: "missing", Stale: "stale", Different: "different", Ghost: "ghost", Ahead: "ahead", Unfenced: "unfenced", Failed: "failed",
+	}[k]
 }
 
 // Drift is a document that is not as it should be.
@@ -85,24 +71,11 @@ func (d Drift) String() string {
 
 // count counts a drift.
 func (r *Result) count(d Drift) {
-	switch d.Kind {
-	case Missing:
-		r.Missing++
-	case Stale:
-		r.Stale++
-	case Different:
-		r.Different++
-	case Ghost:
-		r.Ghosts++
-	case Ahead:
-		r.Ahead++
-	case Unfenced:
-		r.Unfenced++
-	case Failed:
-		r.Failed++
-		return
-	}
+	*[...]*int64{
+		Missing: &r.Missing, Stale: &r.Stale, Different: &r.Different, Ghost: &r.Ghosts, Ahead: &r.Ahead, Unfenced: &r.Unfenced, Failed: &r.Failed,
+	}[d.Kind]++
 	switch {
+	case d.Kind == Failed: // it is no drift
 	case d.Repaired:
 		r.Repaired++
 	case d.Err != nil:

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awserror"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Variables, so that tests of the whole daemon need not wait.
@@ -226,12 +227,7 @@ func (c *checks) run(ctx context.Context, logger *slog.Logger) {
 
 func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
 	down := true
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(checkEvery):
-		}
+	for backoff.Sleep(ctx, checkEvery) == nil {
 		once, cancel := context.WithTimeout(ctx, checkWithin)
 		err := c.try(once)
 		cancel()

@@ -254,17 +254,7 @@ func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Val
 		return err
 	}
 	return s.run(w, r, q, func(ctx context.Context, how deadletter.How) (deadletter.Report, error) {
-		var report deadletter.Report
-		told := how.Told
-		how.Told = func(o deadletter.Outcome) {
-			count(&report, o)
-			told(o)
-		}
-		err := s.box.Redrive(ctx, s.routes, id, how)
-		if report.Failed+report.Waiting > 0 { // already reported
-			err = nil
-		}
-		return report, err
+		return redriveOne(ctx, s.box, s.routes, id, how)
 	})
 }
 
@@ -373,6 +363,19 @@ func (s *letterServer) remove(w http.ResponseWriter, r *http.Request, _ url.Valu
 	}
 	s.logger.Warn("dead letter deleted", "id", id)
 	return answer(w, DeadLetterDeletion{Deleted: 1})
+}
+
+// redriveOne redrives a letter. Its error is none that an outcome has reported.
+func redriveOne(ctx context.Context, box *letters.Box, m sluice.Matcher, id string, how deadletter.How) (report deadletter.Report, err error) {
+	told := how.Told
+	how.Told = func(o deadletter.Outcome) {
+		count(&report, o)
+		told(o)
+	}
+	if err = box.Redrive(ctx, m, id, how); report.Failed+report.Waiting > 0 {
+		err = nil
+	}
+	return report, err
 }
 
 // count adds an outcome to a report.

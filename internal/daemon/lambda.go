@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/metrics/emf"
@@ -29,13 +27,10 @@ func runLambda(ctx context.Context, a App, env func(string) string, stdout, stde
 	if err != nil {
 		return err
 	}
-	var o Options
-	fs := pflag.NewFlagSet(a.Name, pflag.ContinueOnError)
-	o.AddFlags(fs)
-	if err := o.FromEnv(fs, env); err != nil {
+	o, err := a.optionsFromEnv(env)
+	if err != nil {
 		return err
 	}
-	o = o.withDefaults(a)
 	setup := Setup{
 		Lambda: true, Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: config,
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 const (
@@ -101,14 +102,7 @@ func (l *life) watch(ctx context.Context, logger *slog.Logger, lag func() time.D
 	if l.terminal != nil {
 		every = lifeOnTerminal
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for backoff.Sleep(ctx, every) == nil {
 		if l.terminal == nil {
 			handled, parked := l.reset()
 			args := []any{"handled", handled, "parked", parked, "unrouted", l.unrouted.Swap(0), "waiting", waiting()}

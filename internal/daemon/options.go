@@ -124,6 +124,14 @@ func (o *Options) FromEnv(fs *pflag.FlagSet, env func(string) string) error {
 	return nil
 }
 
+// optionsFromEnv are those of a program without flags.
+func (a App) optionsFromEnv(env func(string) string) (o Options, err error) {
+	fs := pflag.NewFlagSet(a.Name, pflag.ContinueOnError)
+	o.AddFlags(fs)
+	err = o.FromEnv(fs, env)
+	return o.withDefaults(a), err
+}
+
 // withDefaults adds the application's defaults.
 func (o Options) withDefaults(a App) Options {
 	if o.Application == "" {

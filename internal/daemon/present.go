@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // present puts the error of the call that runs in place of the last call's, once it
@@ -113,15 +114,8 @@ const retriesEnd = time.Minute
 // watchRetries has the log say once that the sink of a route tries again by
 // itself, until ctx ends.
 func (c *calls) watchRetries(ctx context.Context, logger *slog.Logger) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	last := make(map[string]time.Time) // by route
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for backoff.Sleep(ctx, time.Second) == nil {
 		now := time.Now()
 		for _, one := range c.slow(now) {
 			if !one.retries {

@@ -64,10 +64,6 @@ func (p *pulse) dead() string {
 func livez(application string, dead func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(ApplicationHeader, application)
-		if why := dead(); why != "" {
-			http.Error(w, why, http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
+		okUnless(w, dead())
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // readyEvery is the interval at which the log reports whether the daemon is ready.
@@ -23,15 +25,8 @@ func whereToLook(reasons []string, held int) []string {
 // that the daemon is not ready, once and again when there are more reasons, and
 // that it is ready again. It returns when ctx ends.
 func watchReady(ctx context.Context, unready func() []string, logger *slog.Logger) {
-	tick := time.NewTicker(readyEvery)
-	defer tick.Stop()
 	told := 0 // reasons
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for backoff.Sleep(ctx, readyEvery) == nil {
 		reasons := unready()
 		switch {
 		case len(reasons) > told:

@@ -124,13 +124,10 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 	if err != nil {
 		return err
 	}
-	var o Options
-	fs := pflag.NewFlagSet(r.Name, pflag.ContinueOnError)
-	o.AddFlags(fs)
-	if err := o.FromEnv(fs, env); err != nil {
+	o, err := r.optionsFromEnv(env)
+	if err != nil {
 		return err
 	}
-	o = o.withDefaults(r.App)
 	m, err := r.routes(ctx, Setup{Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: aws})
 	if err != nil {
 		return err
@@ -183,16 +180,7 @@ func (r *redriver) each(ctx context.Context, box *letters.Box, m sluice.Matcher)
 	for _, id := range r.ids {
 		id, err := box.Find(ctx, id)
 		if err == nil {
-			var sum deadletter.Report
-			how := r.how
-			how.Told = func(o deadletter.Outcome) {
-				count(&sum, o)
-				r.how.Told(o)
-			}
-			err = box.Redrive(ctx, m, id, how)
-			if sum.Failed+sum.Waiting > 0 { // already reported
-				err = nil
-			}
+			_, err = redriveOne(ctx, box, m, id, r.how)
 		}
 		errs = append(errs, err)
 	}

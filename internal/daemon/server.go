@@ -43,11 +43,7 @@ func serve(address string, also endpoints, unready func(*http.Request) []string,
 		if s.stopping.Load() {
 			reasons = []string{"stopping"}
 		}
-		if len(reasons) > 0 {
-			http.Error(w, strings.Join(reasons, "\n"), http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
+		okUnless(w, strings.Join(reasons, "\n"))
 	})
 	s.http = http.Server{
 		Handler:           mux,
@@ -64,6 +60,15 @@ func serve(address string, also endpoints, unready func(*http.Request) []string,
 		}
 	}()
 	return s, nil
+}
+
+// okUnless answers a probe, which why refuses.
+func okUnless(w http.ResponseWriter, why string) {
+	if why != "" {
+		http.Error(w, why, http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
 }
 
 // stop ends the server; a slow scrape is cut off.

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"fmt"
 	"net/http"
 )
 
@@ -10,11 +9,7 @@ import (
 // for the old pod before it starts the one that repairs an outage.
 func startedz(starting func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if what := starting(); what != "" {
-			http.Error(w, "starting: "+what, http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
+		okUnless(w, starting())
 	})
 }
 
@@ -23,9 +18,9 @@ func startedz(starting func() string) http.Handler {
 func (s *sources) starting() string {
 	switch {
 	case s.poller != nil && !closed(s.poller.Opened()):
-		return "the streams are not open yet"
+		return "starting: the streams are not open yet"
 	case s.consumer != nil && !closed(s.consumer.Opened()):
-		return "the queues are not open yet"
+		return "starting: the queues are not open yet"
 	}
 	return ""
 }

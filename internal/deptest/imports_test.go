@@ -97,7 +97,7 @@ var rules = []rule{
 
 	// What brings them together.
 	{pkgs: "run", ours: []string{"internal/daemon", ".", "metrics"}},
-	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash", "internal/versiontext"}},
@@ -109,7 +109,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/tally", "internal/versiontext", "internal/wire",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/tally", "internal/versiontext", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may
@@ -122,7 +122,7 @@ var rules = []rule{
 	// Of the project itself; rules above never name them, so that no product
 	// code imports them.
 	{pkgs: "deploy/..."},
-	{pkgs: "internal/localstack", ours: []string{"deploy/local"}},
+	{pkgs: "internal/localstack", ours: []string{"deploy/local", "internal/backoff"}},
 	{pkgs: "internal/localtest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/benchdata", stdOnly: true},

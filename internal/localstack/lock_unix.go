@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // lock waits for the lock on the file path, which the system gives up when the
@@ -26,11 +28,9 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 			f.Close()
 			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 		}
-		select {
-		case <-ctx.Done():
+		if err := backoff.Sleep(ctx, 100*time.Millisecond); err != nil {
 			f.Close()
-			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+			return nil, err
 		}
 	}
 }

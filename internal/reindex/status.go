@@ -21,19 +21,7 @@ const (
 
 // String returns the stage in one lower-case word.
 func (s Stage) String() string {
-	switch s {
-	case Idle:
-		return "idle"
-	case Preparing:
-		return "preparing"
-	case Filling:
-		return "filling"
-	case Filled:
-		return "filled"
-	case Swapped:
-		return "swapped"
-	}
-	return fmt.Sprintf("Stage(%d)", s)
+	return [...]string{Idle: "idle", Preparing: "preparing", Filling: "filling", Filled: "filled", Swapped: "swapped"}[s]
 }
 
 // Status is the cluster's state of an alias.

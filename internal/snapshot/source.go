@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/latectx"
 	"github.com/sluicehq/sluice/state"
 )
@@ -271,14 +272,7 @@ const windowBytes = 256 << 20
 // saveAgain stores the progress each SaveEvery until ctx ends; writes ends
 // later. What cannot be stored is tried again.
 func (s *Source) saveAgain(ctx, writes context.Context) {
-	tick := time.NewTicker(s.o.SaveEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for backoff.Sleep(ctx, s.o.SaveEvery) == nil {
 		if err := s.save(writes); err != nil && s.health.tellStore(time.Now()) {
 			s.log.Warn("the progress of the backfill cannot be stored; it is tried again", "error", err)
 		}
