@@ -34,7 +34,6 @@ type Bulk struct {
 	exact  *router.Router // to one by sequence
 	ops    []document.Op
 	flush  int // bytes of a request
-	failed error
 }
 
 // NewBulk returns a Bulk of n documents for the cluster at url, in requests of
@@ -96,41 +95,48 @@ func bulkDocument(i int) []byte {
 
 // Usual writes all documents by opensearchutil.BulkIndexer with one worker and
 // its defaults otherwise, and returns how many were acknowledged.
-func (b *Bulk) Usual(ctx context.Context) (int, error) {
-	indexer, err := b.indexer()
+func (b *Bulk) Usual(ctx context.Context) (int, error) { return ByIndexer(ctx, b.indexer(), b.ops) }
+
+func (b *Bulk) indexer() opensearchutil.BulkIndexerConfig {
+	return opensearchutil.BulkIndexerConfig{Client: b.usual, NumWorkers: 1, FlushBytes: b.flush}
+}
+
+// ByIndexer writes documents by an opensearchutil.BulkIndexer, and returns how many
+// were acknowledged.
+func ByIndexer(ctx context.Context, o opensearchutil.BulkIndexerConfig, ops []document.Op) (int, error) {
+	return index(ctx, o, func(add func(index, id string, version int64, body []byte) error) error {
+		for i := range ops {
+			if err := add(ops[i].Index, ops[i].ID, ops[i].Version, ops[i].Body); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func index(ctx context.Context, o opensearchutil.BulkIndexerConfig, fill func(add func(index, id string, version int64, body []byte) error) error) (int, error) {
+	var failed error
+	o.OnError = func(_ context.Context, err error) { failed = err }
+	indexer, err := opensearchutil.NewBulkIndexer(o)
 	if err != nil {
 		return 0, err
 	}
 	versionType := "external"
-	for i := range b.ops {
-		op := &b.ops[i]
-		if err := indexer.Add(ctx, opensearchutil.BulkIndexerItem{
-			Index: op.Index, Action: "index", DocumentID: op.ID, Version: &op.Version, VersionType: &versionType,
-			Body: bytes.NewReader(op.Body),
-		}); err != nil {
-			return 0, err
-		}
+	if err := fill(func(index, id string, version int64, body []byte) error {
+		return indexer.Add(ctx, opensearchutil.BulkIndexerItem{
+			Index: index, Action: "index", DocumentID: id, Version: &version, VersionType: &versionType, Body: bytes.NewReader(body),
+		})
+	}); err != nil {
+		return 0, err
 	}
-	return b.finish(ctx, indexer)
-}
-
-func (b *Bulk) indexer() (opensearchutil.BulkIndexer, error) {
-	b.failed = nil
-	return opensearchutil.NewBulkIndexer(opensearchutil.BulkIndexerConfig{
-		Client: b.usual, NumWorkers: 1, FlushBytes: b.flush,
-		OnError: func(_ context.Context, err error) { b.failed = err },
-	})
-}
-
-func (b *Bulk) finish(ctx context.Context, indexer opensearchutil.BulkIndexer) (int, error) {
 	if err := indexer.Close(ctx); err != nil {
 		return 0, err
 	}
 	s := indexer.Stats()
-	if b.failed == nil && s.NumFailed > 0 {
-		b.failed = fmt.Errorf("%d failed", s.NumFailed)
+	if failed == nil && s.NumFailed > 0 {
+		failed = fmt.Errorf("%d failed", s.NumFailed)
 	}
-	return int(s.NumFlushed), b.failed
+	return int(s.NumFlushed), failed
 }
 
 // Sink writes all documents by the sink and returns how many were acknowledged.
@@ -145,22 +151,12 @@ func (b *Bulk) Sink(ctx context.Context) (int, error) {
 // UsualProject makes documents, by BulkIndexer. It returns how many were
 // acknowledged.
 func (b *Bulk) UsualEvent(ctx context.Context, event []byte) (int, error) {
-	indexer, err := b.indexer()
-	if err != nil {
-		return 0, err
-	}
-	versionType := "external"
-	_, err = usualDocuments(event, func(doc map[string]any, out []byte) error {
-		version := int64(doc["version"].(float64))
-		return indexer.Add(ctx, opensearchutil.BulkIndexerItem{
-			Index: bulkIndex, Action: "index", DocumentID: fmt.Sprint(doc["PK"], "|", doc["SK"]), Version: &version, VersionType: &versionType,
-			Body: bytes.NewReader(out),
+	return index(ctx, b.indexer(), func(add func(index, id string, version int64, body []byte) error) error {
+		_, err := usualDocuments(event, func(doc map[string]any, out []byte) error {
+			return add(bulkIndex, fmt.Sprint(doc["PK"], "|", doc["SK"]), int64(doc["version"].(float64)), out)
 		})
+		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return b.finish(ctx, indexer)
 }
 
 // Event does what UsualEvent does through decoder, flow, router, projection and

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command coldstart compares how long functions take from exec to their first
 // poll and to their first answer, each in processes of its own that take turns:
 //
@@ -13,6 +15,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -21,10 +24,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/internal/benchdata"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 )
@@ -56,7 +59,7 @@ func main() {
 // sample is one process.
 type sample struct {
 	wall, cpu time.Duration
-	rss       int64 // bytes
+	rss       float64 // bytes
 }
 
 type samples map[string][]sample
@@ -80,12 +83,13 @@ func run(ctx context.Context, rounds int, latency time.Duration) error {
 	b := bench{dir: dir, queue: queue, event: benchdata.Event(benchdata.Modify, records)}
 
 	order := slices.Clone(functions)
-	next, answer, slow := samples{}, samples{}, samples{}
-	for _, figure := range []struct {
+	figures := []struct {
+		what    string
 		of      samples
 		answer  bool
 		latency time.Duration
-	}{{next, false, 0}, {answer, true, 0}, {slow, true, latency}} {
+	}{{"next", samples{}, false, 0}, {"answer", samples{}, true, 0}, {"answer_" + latency.String(), samples{}, true, latency}}
+	for _, figure := range figures {
 		for range rounds {
 			for _, name := range order {
 				if err := b.measure(ctx, figure.of, name, figure.answer, figure.latency); err != nil {
@@ -103,18 +107,12 @@ func run(ctx context.Context, rounds int, latency time.Duration) error {
 			return err
 		}
 		fmt.Printf("cost coldstart_%s_binary_mb %.1f\n", name, float64(size.Size())/1e6)
-		for _, figure := range []struct {
-			what string
-			of   samples
-		}{{"next", next}, {"answer", answer}, {"answer_" + latency.String(), slow}} {
+		for _, figure := range figures {
 			m := typical(figure.of[name])
-			fmt.Printf("cost coldstart_%s_%s_ms %.1f (cpu %.1f ms, rss %.1f MB)\n", name, figure.what, ms(m.wall), ms(m.cpu), float64(m.rss)/1e6)
+			fmt.Printf("cost coldstart_%s_%s_ms %.1f (cpu %.1f ms, rss %.1f MB)\n", name, figure.what, ms(m.wall), ms(m.cpu), m.rss/1e6)
 		}
 	}
-	for _, figure := range []struct {
-		what string
-		of   samples
-	}{{"next", next}, {"answer", answer}, {"answer_" + latency.String(), slow}} {
+	for _, figure := range figures {
 		theirs := typical(figure.of["handwritten"])
 		for _, one := range []struct{ name, as string }{{"sluice", "coldstart_"}, {"config", "coldstart_config_"}} {
 			ours := typical(figure.of[one.name])
@@ -172,7 +170,9 @@ func (b *bench) measure(ctx context.Context, to samples, name string, answer boo
 			return fmt.Errorf("%d messages sent, want %d; answer %s %s\n%s", b.queue.messages.Load()-sent, want, a.Payload, a.Message, stderr.String())
 		}
 	}
-	s.rss = resident(f.PID())
+	if _, s.rss, err = local.Memory(f.PID()); err != nil {
+		return err
+	}
 	state, err := f.Kill()
 	if err != nil {
 		return err
@@ -182,29 +182,16 @@ func (b *bench) measure(ctx context.Context, to samples, name string, answer boo
 	return nil
 }
 
-// resident returns the largest resident size of a process so far; 0 where the
-// system does not tell.
-func resident(pid int) int64 {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	field, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	kib, _ := strconv.ParseInt(field, 10, 64)
-	return kib << 10
-}
-
 // typical takes each figure's own quartile.
 func typical(s []sample) sample {
 	return sample{
 		wall: quartile(s, func(s sample) time.Duration { return s.wall }),
 		cpu:  quartile(s, func(s sample) time.Duration { return s.cpu }),
-		rss:  quartile(s, func(s sample) int64 { return s.rss }),
+		rss:  quartile(s, func(s sample) float64 { return s.rss }),
 	}
 }
 
-func quartile[T ~int64](s []sample, of func(sample) T) T {
+func quartile[T cmp.Ordered](s []sample, of func(sample) T) T {
 	v := make([]T, len(s))
 	for i := range s {
 		v[i] = of(s[i])

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
@@ -62,10 +63,10 @@ func (b *bench) cascadeFigures(ctx context.Context) error {
 		back = append(back, float64(s.refused)/cascadeRows*100)
 		b.logf("%.0f rows/s of %d, %d were given back", rate, scarceCapacity, s.refused)
 	}
-	fmt.Printf("ratio cascade_delete %.1f\n", median(ours)/median(loop))
-	fmt.Printf("ratio cascade_delete_by_condition %.2f\n", median(limited)/median(loop))
-	fmt.Printf("ratio cascade_capacity_used %.3f\n", median(share))
-	fmt.Printf("cost cascade_throttled_percent %.2f\n", median(back))
+	fmt.Printf("ratio cascade_delete %.1f\n", local.Median(ours)/local.Median(loop))
+	fmt.Printf("ratio cascade_delete_by_condition %.2f\n", local.Median(limited)/local.Median(loop))
+	fmt.Printf("ratio cascade_capacity_used %.3f\n", local.Median(share))
+	fmt.Printf("cost cascade_throttled_percent %.2f\n", local.Median(back))
 	return nil
 }
 

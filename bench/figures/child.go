@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -81,27 +79,4 @@ func (c *child) stop() error {
 		return c.Stop()
 	}
 	return c.Wait()
-}
-
-// memory returns the resident size of the process now, and at its largest, in
-// bytes.
-func (c *child) memory() (now, most float64, err error) {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(c.Pid()) + "/status")
-	if err != nil {
-		return 0, 0, fmt.Errorf("resident memory is available on Linux only: %w", err)
-	}
-	if now, err = kibibytes(string(status), "VmRSS:"); err == nil {
-		most, err = kibibytes(string(status), "VmHWM:")
-	}
-	return now, most, err
-}
-
-func kibibytes(status, name string) (float64, error) {
-	_, rest, _ := strings.Cut(status, name)
-	line, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(line, "kB")), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%s %q in the process's status: %w", name, line, err)
-	}
-	return float64(n << 10), nil
 }

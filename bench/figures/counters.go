@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/item"
@@ -46,13 +47,13 @@ const (
 // usually written.
 func (b *bench) counterFigures(ctx context.Context) error {
 	for _, table := range []string{counterName, markerName} {
-		if err := b.service.call(ctx, "CreateTable", fmt.Appendf(nil, `{"TableName":%q,"BillingMode":"PAY_PER_REQUEST",`+
+		if err := local.Call(ctx, b.service.url, "CreateTable", fmt.Appendf(nil, `{"TableName":%q,"BillingMode":"PAY_PER_REQUEST",`+
 			`"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}`, table), nil); err != nil {
 			return err
 		}
 	}
 	for i := range counters {
-		if err := b.service.call(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"pk":{"S":"%d"},"n":{"N":"0"}}}`, counterName, i), nil); err != nil {
+		if err := local.Call(ctx, b.service.url, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"pk":{"S":"%d"},"n":{"N":"0"}}}`, counterName, i), nil); err != nil {
 			return err
 		}
 	}
@@ -108,7 +109,7 @@ func (b *bench) counterFigures(ctx context.Context) error {
 	if err := b.exact(ctx, c); err != nil {
 		return err
 	}
-	fmt.Printf("ratio counter_transactions %.1f\n", median(ratios))
+	fmt.Printf("ratio counter_transactions %.1f\n", local.Median(ratios))
 	return nil
 }
 
@@ -183,7 +184,7 @@ func (b *bench) exact(ctx context.Context, c *counted) error {
 		var out struct {
 			Item map[string]map[string]string
 		}
-		if err := b.service.call(ctx, "GetItem", fmt.Appendf(nil, `{"TableName":%q,"ConsistentRead":true,"Key":{"pk":{"S":"%d"}}}`, counterName, i), &out); err != nil {
+		if err := local.Call(ctx, b.service.url, "GetItem", fmt.Appendf(nil, `{"TableName":%q,"ConsistentRead":true,"Key":{"pk":{"S":"%d"}}}`, counterName, i), &out); err != nil {
 			return err
 		}
 		if got, want := out.Item["n"]["N"], strconv.FormatInt(c.sums[i].Load(), 10); got != want {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/bench/figures/tell"
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -60,10 +61,10 @@ func (b *bench) drainFigures(ctx context.Context) error {
 		}
 		speed = append(speed, took["raw"]/took["daemon"])
 	}
-	fmt.Printf("ratio drain_vs_raw %.2f\n", median(speed))
-	fmt.Printf("cost drain_cpu_s %.2f\n", median(cpu))
-	fmt.Printf("ratio drain_cpu_vs_loop %.1f\n", median(loopCPU)/median(cpu))
-	fmt.Printf("cost rss_drained_mb %.1f\n", median(rss)/1e6)
+	fmt.Printf("ratio drain_vs_raw %.2f\n", local.Median(speed))
+	fmt.Printf("cost drain_cpu_s %.2f\n", local.Median(cpu))
+	fmt.Printf("ratio drain_cpu_vs_loop %.1f\n", local.Median(loopCPU)/local.Median(cpu))
+	fmt.Printf("cost rss_drained_mb %.1f\n", local.Median(rss)/1e6)
 	slices.Sort(speed)
 	b.logf("throughput beside raw from %.2f to %.2f", speed[0], speed[len(speed)-1])
 	return nil
@@ -117,7 +118,7 @@ func (b *bench) drain(ctx context.Context, name, table, stream, state string) (d
 	d.bytes = l.Drained.Bytes
 	if name == "daemon" {
 		time.Sleep(restAfter)
-		if d.rss, d.peak, err = c.memory(); err != nil {
+		if d.rss, d.peak, err = local.Memory(c.Pid()); err != nil {
 			return d, err
 		}
 		defer os.Remove(b.path(state)) //nolint:errcheck // in a temporary folder

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicehq/sluice/bench/local"
 )
 
 func TestPercentile(t *testing.T) {
@@ -31,7 +33,7 @@ func TestPercentile(t *testing.T) {
 			t.Errorf("percentile %v of %d values: %v, want %v", tt.p, len(tt.sorted), got, tt.want)
 		}
 	}
-	if got := median([]float64{9, 1, 5}); got != 5 {
+	if got := local.Median([]float64{9, 1, 5}); got != 5 {
 		t.Errorf("median %v, want 5: is the sample sorted?", got)
 	}
 }
@@ -82,15 +84,5 @@ func TestPollRate(t *testing.T) {
 		case err != nil || got != tt.want:
 			t.Errorf("%v: %v, %v; want %v", tt.after, got, err, tt.want)
 		}
-	}
-}
-
-func TestKibibytes(t *testing.T) {
-	const status = "Name:\tdaemon\nVmHWM:\t   37100 kB\nVmRSS:\t   32400 kB\nThreads:\t9\n"
-	if got, err := kibibytes(status, "VmRSS:"); err != nil || got != 32400*1024 {
-		t.Errorf("%v, %v; want %d", got, err, 32400*1024)
-	}
-	if got, err := kibibytes(status, "VmSwap:"); err == nil {
-		t.Errorf("a member that is not there is %v", got)
 	}
 }

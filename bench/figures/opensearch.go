@@ -3,18 +3,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	osclient "github.com/opensearch-project/opensearch-go/v2"
 	"github.com/opensearch-project/opensearch-go/v2/opensearchutil"
 
 	sluicebench "github.com/sluicehq/sluice/bench"
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -54,18 +53,21 @@ func (b *bench) openSearchFigures(ctx context.Context) error {
 			return 0, 0, err
 		}
 		ops := sluicebench.Documents(index, b.documents)
-		begin, spent := time.Now(), cpuSeconds()
+		begin, spent := time.Now(), local.CPU()
 		if err := by(ctx, ops); err != nil {
 			return 0, 0, err
 		}
-		took, cpu := time.Since(begin).Seconds(), cpuSeconds()-spent
+		took, cpu := time.Since(begin).Seconds(), (local.CPU() - spent).Seconds()
 		if err := counts(ctx, client, index, len(ops)); err != nil {
 			return 0, 0, err
 		}
 		return float64(len(ops)) / took, cpu / float64(len(ops)) * 1e6, client.Call(ctx, "DELETE", "/"+index, nil, nil)
 	}
 	ours := func(ctx context.Context, ops []document.Op) error { return errors.Join(sink.WriteAll(ctx, ops)...) }
-	theirs := func(ctx context.Context, ops []document.Op) error { return byIndexer(ctx, usual, ops) }
+	theirs := func(ctx context.Context, ops []document.Op) error {
+		_, err := sluicebench.ByIndexer(ctx, opensearchutil.BulkIndexerConfig{Client: usual}, ops)
+		return err
+	}
 	for _, by := range []func(context.Context, []document.Op) error{theirs, ours} { // to warm up
 		if _, _, err := write(by); err != nil {
 			return err
@@ -84,33 +86,9 @@ func (b *bench) openSearchFigures(ctx context.Context) error {
 		b.logf("documents a second: %.0f, BulkIndexer %.0f; CPU time of one: %.2f µs, BulkIndexer %.2f µs", ourRate, theirRate, ourCPU, theirCPU)
 		documents, cpus = append(documents, ourRate/theirRate), append(cpus, theirCPU/ourCPU)
 	}
-	fmt.Printf("ratio opensearch_documents %.2f\n", median(documents))
-	fmt.Printf("ratio opensearch_cpu %.1f\n", median(cpus))
+	fmt.Printf("ratio opensearch_documents %.2f\n", local.Median(documents))
+	fmt.Printf("ratio opensearch_cpu %.1f\n", local.Median(cpus))
 	return nil
-}
-
-func byIndexer(ctx context.Context, client *osclient.Client, ops []document.Op) error {
-	var failed error
-	indexer, err := opensearchutil.NewBulkIndexer(opensearchutil.BulkIndexerConfig{
-		Client:  client,
-		OnError: func(_ context.Context, err error) { failed = err },
-	})
-	if err != nil {
-		return err
-	}
-	versionType := "external"
-	for i := range ops {
-		op := &ops[i]
-		if err := indexer.Add(ctx, opensearchutil.BulkIndexerItem{
-			Index: op.Index, Action: "index", DocumentID: op.ID, Version: &op.Version, VersionType: &versionType, Body: bytes.NewReader(op.Body),
-		}); err != nil {
-			return err
-		}
-	}
-	if err := indexer.Close(ctx); err != nil {
-		return err
-	}
-	return failed
 }
 
 // counts fails when an index does not hold n documents.
@@ -126,13 +104,4 @@ func counts(ctx context.Context, client *opensearch.Client, index string, n int)
 		return fmt.Errorf("index %s holds %d documents, and %d were written", index, out.Count, n)
 	}
 	return nil
-}
-
-// cpuSeconds is the CPU time of this process, user and system.
-func cpuSeconds() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }

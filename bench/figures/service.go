@@ -18,14 +18,9 @@ import (
 // this side little.
 type service struct{ url string }
 
-// call makes one request and decodes the answer into out, unless that is nil.
-func (s *service) call(ctx context.Context, action string, request []byte, out any) error {
-	return local.Call(ctx, s.url, action, request, out)
-}
-
 // createTable makes a table, without a stream.
 func (s *service) createTable(ctx context.Context, table string) error {
-	return s.call(ctx, "CreateTable", fmt.Appendf(nil, `{"TableName":%q,"BillingMode":"PAY_PER_REQUEST",`+
+	return local.Call(ctx, s.url, "CreateTable", fmt.Appendf(nil, `{"TableName":%q,"BillingMode":"PAY_PER_REQUEST",`+
 		`"AttributeDefinitions":[{"AttributeName":"PK","AttributeType":"S"},{"AttributeName":"SK","AttributeType":"S"}],`+
 		`"KeySchema":[{"AttributeName":"PK","KeyType":"HASH"},{"AttributeName":"SK","KeyType":"RANGE"}]}`, table), nil)
 }
@@ -35,7 +30,7 @@ func (s *service) enableStream(ctx context.Context, table string) (string, error
 	var out struct {
 		TableDescription struct{ LatestStreamArn string }
 	}
-	err := s.call(ctx, "UpdateTable", fmt.Appendf(nil, `{"TableName":%q,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, table), &out)
+	err := local.Call(ctx, s.url, "UpdateTable", fmt.Appendf(nil, `{"TableName":%q,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, table), &out)
 	if err == nil && out.TableDescription.LatestStreamArn == "" {
 		err = errors.New("UpdateTable: no LatestStreamArn in the answer")
 	}
@@ -44,7 +39,7 @@ func (s *service) enableStream(ctx context.Context, table string) (string, error
 
 // put writes an item that says when.
 func (s *service) put(ctx context.Context, table string, i int) error {
-	return s.call(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"PK":{"S":"%d"},"SK":{"S":"search"},"entityType":{"S":"search"},%q:{"N":"%d"}}}`,
+	return local.Call(ctx, s.url, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"PK":{"S":"%d"},"SK":{"S":"search"},"entityType":{"S":"search"},%q:{"N":"%d"}}}`,
 		table, i, tell.Sent, time.Now().UnixNano()), nil)
 }
 
@@ -82,7 +77,7 @@ func (s *service) batch(ctx context.Context, table string, first, version int) e
 		request = append(append(request, benchdata.Item(i, version)...), `}}`...)
 	}
 	var out struct{ UnprocessedItems map[string]any }
-	if err := s.call(ctx, "BatchWriteItem", append(request, `]}}`...), &out); err != nil {
+	if err := local.Call(ctx, s.url, "BatchWriteItem", append(request, `]}}`...), &out); err != nil {
 		return err
 	}
 	if len(out.UnprocessedItems) > 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/bench/figures/tell"
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -45,9 +46,9 @@ func (b *bench) startFigures(ctx context.Context) error {
 		}
 		cold, again, idle = append(cold, took.Seconds()), append(again, tookAgain.Seconds()), append(idle, rss)
 	}
-	fmt.Printf("cost start_cold_s %.3f\n", median(cold))
-	fmt.Printf("cost start_again_s %.3f\n", median(again))
-	fmt.Printf("cost rss_idle_mb %.1f\n", median(idle)/1e6)
+	fmt.Printf("cost start_cold_s %.3f\n", local.Median(cold))
+	fmt.Printf("cost start_again_s %.3f\n", local.Median(again))
+	fmt.Printf("cost rss_idle_mb %.1f\n", local.Median(idle)/1e6)
 	b.logf("%d starts: cold %.3f to %.3f s, again %.3f to %.3f s", len(cold), slices.Min(cold), slices.Max(cold), slices.Min(again), slices.Max(again))
 	return nil
 }
@@ -70,7 +71,7 @@ func (b *bench) startOnce(ctx context.Context, table, start string, i int, idle 
 	took = time.Unix(0, l.At).Sub(d.began)
 	if idle > 0 {
 		time.Sleep(idle)
-		if rss, _, err = d.memory(); err != nil {
+		if rss, _, err = local.Memory(d.Pid()); err != nil {
 			return 0, 0, err
 		}
 	}

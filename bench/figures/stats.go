@@ -4,10 +4,7 @@ package main
 
 import (
 	"math"
-	"slices"
 )
-
-func median(x []float64) float64 { return percentile(slices.Sorted(slices.Values(x)), 50) }
 
 // percentile returns the smallest of the sorted values that p percent of them
 // do not exceed.

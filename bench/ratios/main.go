@@ -29,11 +29,11 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/bench"
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/benchdata"
 )
@@ -108,10 +108,10 @@ func run(ctx context.Context, verbose bool) error {
 			}
 			ratios, usual, ours = append(ratios, u/o), append(usual, u), append(ours, o)
 		}
-		fmt.Printf("ratio %s %.1f\n", c.name, median(ratios))
+		fmt.Printf("ratio %s %.1f\n", c.name, local.Median(ratios))
 		if verbose {
 			fmt.Fprintf(os.Stderr, "  %.0f ns and %.0f ns a record; ratios from %.1f to %.1f\n",
-				median(usual), median(ours), slices.Min(ratios), slices.Max(ratios))
+				local.Median(usual), local.Median(ours), slices.Min(ratios), slices.Max(ratios))
 		}
 	}
 	if err := flowCost(ctx); err != nil {
@@ -129,7 +129,7 @@ func perRecord(f func() (int, error), records int) (float64, error) {
 		return 0, err
 	}
 	runtime.GC()
-	begin, calls := cpu(), 0
+	begin, calls := local.CPU(), 0
 	for {
 		n, err := f()
 		if err != nil {
@@ -139,7 +139,7 @@ func perRecord(f func() (int, error), records int) (float64, error) {
 			return 0, errors.New("no record was routed")
 		}
 		calls++
-		if spent := cpu() - begin; spent >= slice {
+		if spent := local.CPU() - begin; spent >= slice {
 			return float64(spent.Nanoseconds()) / float64(calls*records), nil
 		}
 	}
@@ -169,16 +169,16 @@ func flowCost(ctx context.Context) error {
 	var times, allocs []float64
 	for range rounds {
 		var err error
-		begin := cpu()
+		begin := local.CPU()
 		n := mallocs(func() { err = once() })
 		if err != nil {
 			return fmt.Errorf("flow: %w", err)
 		}
-		times = append(times, float64((cpu()-begin).Nanoseconds())/(pages*perPage))
+		times = append(times, float64((local.CPU()-begin).Nanoseconds())/(pages*perPage))
 		allocs = append(allocs, n/(pages*perPage))
 	}
-	fmt.Printf("cost flow_router_ns %.0f\n", median(times))
-	fmt.Printf("cost flow_router_allocs %.2f\n", median(allocs))
+	fmt.Printf("cost flow_router_ns %.0f\n", local.Median(times))
+	fmt.Printf("cost flow_router_allocs %.2f\n", local.Median(allocs))
 	return nil
 }
 
@@ -189,18 +189,4 @@ func mallocs(f func()) float64 {
 	f()
 	runtime.ReadMemStats(&after)
 	return float64(after.Mallocs - before.Mallocs)
-}
-
-// cpu returns the CPU time that the process has used.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		log.Fatal("ratios: ", err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func median(x []float64) float64 {
-	x = slices.Sorted(slices.Values(x))
-	return x[len(x)/2]
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/effect/document"
 )
 
@@ -75,7 +76,7 @@ func (w *world) compare(ctx context.Context) (wrong []error, err error) {
 		var out struct {
 			Item map[string]struct{ S, N string }
 		}
-		if err := w.dynamo(ctx, "GetItem", fmt.Appendf(nil, `{"TableName":%q,"Key":{"parent":{"S":%q}},"ConsistentRead":true}`, parentsTable, parentName(i)), &out); err != nil {
+		if err := local.Call(ctx, w.dynamoDB, "GetItem", fmt.Appendf(nil, `{"TableName":%q,"Key":{"parent":{"S":%q}},"ConsistentRead":true}`, parentsTable, parentName(i)), &out); err != nil {
 			return nil, err
 		}
 		kept[parentName(i)] = numbers{number(out.Item["items"].N), number(out.Item["total"].N)}

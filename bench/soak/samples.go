@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluicehq/sluice/bench/local"
 )
 
 // series are values by name and labels, as /metrics writes them.
@@ -87,8 +88,7 @@ func memory(samples []sample, whole time.Duration, n int) (float64, error) {
 	if len(found) == 0 {
 		return 0, fmt.Errorf("the daemon did not answer once in fifth %d of the time", n+1)
 	}
-	slices.Sort(found)
-	return found[len(found)/2], nil
+	return local.Median(found), nil
 }
 
 // grew reports whether a leak is likely: the value has grown by more than equal

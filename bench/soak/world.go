@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sluicehq/sluice/bench/local"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
@@ -47,12 +48,12 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 		if table == itemsTable { // the others would only make the server slower
 			stream = `,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}`
 		}
-		if err := w.dynamo(ctx, "CreateTable", fmt.Appendf(nil, `{"TableName":%q,"BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":%[2]q,"AttributeType":"S"}],"KeySchema":[{"AttributeName":%[2]q,"KeyType":"HASH"}]%s}`, table, key, stream), nil); err != nil {
+		if err := local.Call(ctx, w.dynamoDB, "CreateTable", fmt.Appendf(nil, `{"TableName":%q,"BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":%[2]q,"AttributeType":"S"}],"KeySchema":[{"AttributeName":%[2]q,"KeyType":"HASH"}]%s}`, table, key, stream), nil); err != nil {
 			return nil, err
 		}
 	}
 	for i := range o.parents {
-		if err := w.dynamo(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"parent":{"S":%q}}}`, parentsTable, parentName(i)), nil); err != nil {
+		if err := local.Call(ctx, w.dynamoDB, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"parent":{"S":%q}}}`, parentsTable, parentName(i)), nil); err != nil {
 			return nil, err
 		}
 	}
@@ -67,11 +68,6 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 	// A deleted document's version is remembered for as long as anything of it
 	// can be on its way.
 	return w, w.search.Call(ctx, "PUT", "/"+indexName, []byte(`{"settings":{"number_of_replicas":0,"gc_deletes":"1d"}}`), nil)
-}
-
-// dynamo makes one request.
-func (w *world) dynamo(ctx context.Context, action string, request []byte, out any) error {
-	return local.Call(ctx, w.dynamoDB, action, request, out)
 }
 
 // soak writes for the given time, waits until every record is handled, and
@@ -202,7 +198,7 @@ func (w *world) rest(ctx context.Context, d *daemon, begin time.Time) (sample, e
 		if int64(m.handled()) >= w.written.Load() {
 			return w.quiet(ctx, d, begin)
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := backoff.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return sample{}, err
 		}
 	}
@@ -211,7 +207,7 @@ func (w *world) rest(ctx context.Context, d *daemon, begin time.Time) (sample, e
 
 // quiet looks at the daemon when it has had nothing to do for a while.
 func (w *world) quiet(ctx context.Context, d *daemon, begin time.Time) (sample, error) {
-	if err := pause(ctx, quietTime); err != nil {
+	if err := backoff.Sleep(ctx, quietTime); err != nil {
 		return sample{}, err
 	}
 	m, err := d.metrics(ctx)
@@ -221,15 +217,6 @@ func (w *world) quiet(ctx context.Context, d *daemon, begin time.Time) (sample, 
 	s, err := w.sample(time.Since(begin), m)
 	s.rest = true
 	return s, err
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // settle waits until every record was handled and every message received.
@@ -251,7 +238,7 @@ func (w *world) settle(ctx context.Context, d *daemon) (wrong []error, err error
 		if gone && int64(w.mail.different()) >= writes {
 			return nil, nil
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := backoff.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/time/rate"
+
+	"github.com/sluicehq/sluice/bench/local"
 )
 
 const (
@@ -110,7 +112,7 @@ func (w *world) writeOnce(ctx context.Context, s *share) error {
 			return err
 		}
 		var out struct{ UnprocessedItems map[string][]json.RawMessage }
-		if err := w.dynamo(ctx, "BatchWriteItem", body, &out); err != nil {
+		if err := local.Call(ctx, w.dynamoDB, "BatchWriteItem", body, &out); err != nil {
 			return err
 		}
 		w.written.Add(int64(len(requests) - len(out.UnprocessedItems[itemsTable])))

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice/bench/figures/tell"
+	"github.com/sluicehq/sluice/bench/local"
 )
 
 type item struct {
@@ -80,7 +81,7 @@ func run(ctx context.Context, stream string, records int) error {
 		handled += len(out.Records)
 		iterator = out.NextShardIterator
 	}
-	drained.Last, drained.CPU = time.Now().UnixNano(), tell.CPU()
+	drained.Last, drained.CPU = time.Now().UnixNano(), int64(local.CPU())
 	tell.Say(tell.Line{Drained: &drained})
 	return nil
 }

@@ -43,7 +43,7 @@ func run(endpoint, stream string) error {
 			return err
 		}
 		if bytes.HasPrefix(body, []byte(`{"Records":[]`)) { // the end of the backlog
-			d.CPU = tell.CPU()
+			d.CPU = int64(local.CPU())
 			tell.Say(tell.Line{Drained: &d})
 			return nil
 		}

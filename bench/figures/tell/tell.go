@@ -8,8 +8,9 @@ import (
 	"encoding/json"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"github.com/sluicehq/sluice/bench/local"
 )
 
 // Variables that a program finds in its environment, besides those of AWS and
@@ -62,15 +63,6 @@ func (c *Counter) Count() {
 	case 1:
 		c.first.Store(time.Now().UnixNano())
 	case c.Records:
-		Say(Line{Drained: &Drained{First: c.first.Load(), Last: time.Now().UnixNano(), CPU: CPU()}})
+		Say(Line{Drained: &Drained{First: c.first.Load(), Last: time.Now().UnixNano(), CPU: int64(local.CPU())}})
 	}
-}
-
-// CPU returns the CPU time that the process has used, in nanoseconds.
-func CPU() int64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
 }

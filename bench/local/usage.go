@@ -1,0 +1,48 @@
+//go:build unix
+
+package local
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// CPU returns the CPU time that this process has used, user and system.
+func CPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Memory returns the resident size of a process now, and at its largest, in
+// bytes.
+func Memory(pid int) (now, most float64, err error) {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, 0, fmt.Errorf("resident memory is available on Linux only: %w", err)
+	}
+	if now, err = kibibytes(string(status), "VmRSS:"); err == nil {
+		most, err = kibibytes(string(status), "VmHWM:")
+	}
+	return now, most, err
+}
+
+func kibibytes(status, name string) (float64, error) {
+	_, rest, _ := strings.Cut(status, name)
+	line, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(line, "kB")), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s %q in the process's status: %w", name, line, err)
+	}
+	return float64(n << 10), nil
+}
+
+// Median returns the one in the middle.
+func Median(x []float64) float64 { return slices.Sorted(slices.Values(x))[len(x)/2] }
