@@ -45,7 +45,7 @@ func (b *bench) start(ctx context.Context, name string, env, args []string) (*ch
 				c.lines <- l
 			}
 		}
-	})
+	}, nil)
 	return c, err
 }
 

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package local lets the programs of bench talk to local servers by plain HTTP,
 // which costs them little.
 package local

@@ -1,5 +1,3 @@
-//go:build unix
-
 package local
 
 import (
@@ -31,8 +29,8 @@ type Process struct {
 }
 
 // Start starts cmd, and reads its standard output by out unless that is nil. out
-// returns when the output ends.
-func Start(name string, cmd *exec.Cmd, out func(io.Reader)) (*Process, error) {
+// returns when the output ends. logged gets each line of the log; it may be nil.
+func Start(name string, cmd *exec.Cmd, out func(io.Reader), logged func(line []byte)) (*Process, error) {
 	p := &Process{name: name, cmd: cmd, listening: make(chan string, 1), ended: make(chan struct{})}
 	log, err := cmd.StderrPipe()
 	if err != nil {
@@ -54,6 +52,9 @@ func Start(name string, cmd *exec.Cmd, out func(io.Reader)) (*Process, error) {
 		defer close(p.ended)
 		for lines := bufio.NewScanner(log); lines.Scan(); {
 			p.logged(lines.Text())
+			if logged != nil {
+				logged(lines.Bytes())
+			}
 		}
 	})
 	return p, nil
@@ -71,6 +72,9 @@ func (p *Process) logged(line string) {
 		}
 	}
 }
+
+// Ended is closed when the log has ended, mostly because the program has.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Pid is the id of the process.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }

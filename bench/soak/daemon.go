@@ -25,7 +25,7 @@ func startDaemon(ctx context.Context, binary, dir string, stack *localstack.Stac
 	cmd := exec.CommandContext(ctx, binary, "run", "--config", filepath.Join(dir, "sluice.yaml"), "--state", filepath.Join(dir, "soak.db"), "--listen", "127.0.0.1:0", "--log-format", "json")
 	cmd.Env = append(stack.Environ(), "HOME="+dir, "PATH="+os.Getenv("PATH"),
 		"SLUICE_ENDPOINT_DYNAMODB="+stack.DynamoDB, "SLUICE_ENDPOINT_SQS="+stack.SQS, "SLUICE_ENDPOINT_OPENSEARCH="+stack.OpenSearch)
-	p, err := local.Start("the daemon", cmd, nil)
+	p, err := local.Start("the daemon", cmd, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (d *demo) byCascade(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer p.kill()
+	defer p.Kill()
 	w := &cascadeWatch{d: d, reads: estuve.Reads{Tables: tables, Get: store.Get, Query: store.Query}}
 	if err := fill(ctx, store, tables); err != nil {
 		return err
@@ -70,8 +70,7 @@ func (d *demo) byCascade(ctx context.Context) error {
 		return err
 	}
 	d.row("gone", "%s after %s, on a budget of %s write units a second", green("all points, and every count is 0 again"), ms(time.Since(began)), pointBudget)
-	_, err = p.stop(stopGrace)
-	return err
+	return p.Stop()
 }
 
 var mapKey = item.Of(item.String("user_id", "u-1"), item.String("map_id", "m-1"))
@@ -119,10 +118,10 @@ func (w *cascadeWatch) until(ctx context.Context, p *daemon, want seen) error {
 		w.last = now
 		select {
 		case <-tick.C:
-		case <-p.done:
-			return p.failure(errors.New("the daemon ended by itself"))
+		case <-p.Ended():
+			return p.Failure(errors.New("it ended by itself"))
 		case <-ctx.Done():
-			return p.failure(fmt.Errorf("%w: it is %+v, want %+v", context.Cause(ctx), now, want))
+			return p.Failure(fmt.Errorf("%w: it is %+v, want %+v", context.Cause(ctx), now, want))
 		}
 	}
 }

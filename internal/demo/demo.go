@@ -26,8 +26,7 @@ import (
 )
 
 const (
-	patience    = time.Minute // for one effect to be seen, on a machine with much to do
-	stopGrace   = time.Minute
+	patience    = time.Minute            // for one effect to be seen, on a machine with much to do
 	quietPeriod = 500 * time.Millisecond // in which no further message may come
 )
 
@@ -126,8 +125,8 @@ func (d *demo) byDaemon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer p.kill()
-	d.row("daemon", "pid %d, sends to %s", p.cmd.Process.Pid, queue)
+	defer p.Kill()
+	d.row("daemon", "pid %d, sends to %s", p.Pid(), queue)
 	fmt.Fprintln(d.out)
 	for _, c := range changes() {
 		if err := d.oneChange(ctx, p, queue, c); err != nil {
@@ -140,12 +139,12 @@ func (d *demo) byDaemon(ctx context.Context) error {
 	if !slices.Equal(d.bodies, wantBodies) {
 		return fmt.Errorf("the daemon sent\n  %s\nwant\n  %s", strings.Join(d.bodies, "\n  "), strings.Join(wantBodies, "\n  "))
 	}
-	took, err := p.stop(stopGrace)
-	if err != nil {
+	begin := time.Now()
+	if err := p.Stop(); err != nil {
 		return err
 	}
 	fmt.Fprintln(d.out)
-	d.row("SIGTERM", "drained, position stored, exit 0 after %s", ms(took))
+	d.row("SIGTERM", "drained, position stored, exit 0 after %s", ms(time.Since(begin)))
 	return nil
 }
 
@@ -172,14 +171,14 @@ func (d *demo) oneChange(ctx context.Context, p *daemon, queue string, c change)
 	case "unrouted":
 		return nil
 	default:
-		return p.failure(fmt.Errorf("route %q: %s", h.Route, h.Result))
+		return p.Failure(fmt.Errorf("route %q: %s", h.Route, h.Result))
 	}
 	m, ok, err := d.world.receive(ctx, queue)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return p.failure(errors.New("its message did not arrive"))
+		return p.Failure(errors.New("its message did not arrive"))
 	}
 	d.bodies = append(d.bodies, m.body)
 	d.latencies = append(d.latencies, m.at.Sub(written))

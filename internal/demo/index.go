@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
@@ -149,8 +150,6 @@ func (p *products) live(ctx context.Context) error {
 func (p *products) search(ctx context.Context, word string, want hit, since time.Time, wait bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not found within %v", patience))
 	defer cancel()
-	beat := time.NewTicker(lookEvery)
-	defer beat.Stop()
 	for {
 		found, document, err := p.find(ctx, word)
 		switch {
@@ -169,10 +168,8 @@ func (p *products) search(ctx context.Context, word string, want hit, since time
 		case !wait:
 			return fmt.Errorf("the search for %q finds %+v, want %+v", word, found, want)
 		}
-		select {
-		case <-beat.C:
-		case <-ctx.Done():
-			return fmt.Errorf("the search for %q finds %+v, want %+v: %w", word, found, want, context.Cause(ctx))
+		if err := backoff.Sleep(ctx, lookEvery); err != nil {
+			return fmt.Errorf("the search for %q finds %+v, want %+v: %w", word, found, want, err)
 		}
 	}
 }

@@ -1,13 +1,9 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/internal/localstack"
+	"github.com/sluicehq/sluice/internal/streamsapi"
 )
 
 // world is the demo's own view of the servers, through plain SDK clients: it
@@ -29,8 +26,7 @@ type world struct {
 	cfg     aws.Config // of db
 	db      *dynamodb.Client
 	queues  *sqs.Client
-	streams *dynamodbstreams.Client
-	page    *lastBody // of the streams client
+	streams *streamsapi.Client
 }
 
 func newWorld(stack *localstack.Stack, table string) (w *world, err error) {
@@ -38,7 +34,7 @@ func newWorld(stack *localstack.Stack, table string) (w *world, err error) {
 		Region:      "us-east-1",
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	}
-	w = &world{stack: stack, page: &lastBody{}}
+	w = &world{stack: stack}
 	db := cfg
 	db.BaseEndpoint = &stack.DynamoDB
 	w.db, w.cfg = dynamodb.NewFromConfig(db), db
@@ -46,10 +42,7 @@ func newWorld(stack *localstack.Stack, table string) (w *world, err error) {
 		return nil, err
 	}
 	w.queues = sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.BaseEndpoint = &stack.SQS })
-	w.streams = dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
-		o.BaseEndpoint = &stack.DynamoDB
-		o.HTTPClient = w.page
-	})
+	w.streams = streamsapi.New(db)
 	return w, nil
 }
 
@@ -114,16 +107,19 @@ func (w *world) lambdaEvent(ctx context.Context, table string, n int) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	for next := it.ShardIterator; next != nil && len(records) < n; {
-		out, err := w.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: next})
+	for next := aws.ToString(it.ShardIterator); next != "" && len(records) < n; {
+		body, err := w.streams.GetRecords(ctx, next, 0)
 		if err != nil {
 			return nil, fmt.Errorf("get records: %w", err)
 		}
-		next = out.NextShardIterator
-		var page struct{ Records []map[string]json.RawMessage }
-		if err := json.Unmarshal(w.page.body, &page); err != nil {
+		var page struct {
+			NextShardIterator string
+			Records           []map[string]json.RawMessage
+		}
+		if err := json.Unmarshal(body, &page); err != nil {
 			return nil, fmt.Errorf("get records: %w", err)
 		}
+		next = page.NextShardIterator
 		for _, r := range page.Records {
 			r["eventSourceARN"] = arn
 			records = append(records, r)
@@ -133,21 +129,4 @@ func (w *world) lambdaEvent(ctx context.Context, table string, n int) ([]byte, e
 		return nil, fmt.Errorf("the stream holds %d records, want %d", len(records), n)
 	}
 	return json.Marshal(map[string]any{"Records": records})
-}
-
-// lastBody is an HTTP client that keeps the last answer's body as it came.
-type lastBody struct{ body []byte }
-
-func (l *lastBody) Do(req *http.Request) (*http.Response, error) {
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return nil, err
-	}
-	l.body = body
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return resp, nil
 }

@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // The environment variables that hold the endpoints, such as
@@ -138,28 +141,20 @@ func (s *Stack) startAll(ctx context.Context, o Options, starts []start) error {
 	if s.LogDir, s.unlock, err = newLogDir(o.Dir); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	processes := make([]*process, len(starts))
-	var all sync.WaitGroup
+	all, ctx := errgroup.WithContext(ctx)
 	for i, st := range starts {
-		all.Go(func() {
+		all.Go(func() error {
 			p, err := launch(ctx, st, s.LogDir, o.Timeout)
-			if err != nil {
-				cancel(err)
-				return
+			if err == nil {
+				processes[i], *st.endpoint = p, p.endpoint
 			}
-			processes[i] = p
-			*st.endpoint = p.endpoint
+			return err
 		})
 	}
-	all.Wait()
-	for _, p := range processes {
-		if p != nil {
-			s.processes = append(s.processes, p)
-		}
-	}
-	return context.Cause(ctx)
+	err = all.Wait()
+	s.processes = append(s.processes, slices.DeleteFunc(processes, func(p *process) bool { return p == nil })...)
+	return err
 }
 
 // Watch waits for the end of ctx, and then returns nil; or for that of a server

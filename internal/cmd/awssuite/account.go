@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/localstack"
 )
 
@@ -148,10 +149,8 @@ func (a *account) wait(ctx context.Context, ready func() (bool, error)) error {
 		if ok, err := ready(); ok || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(a.pause):
+		if err := backoff.Sleep(ctx, a.pause); err != nil {
+			return err
 		}
 	}
 }

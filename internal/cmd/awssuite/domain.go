@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
-	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // domainStatus is the API's status of a domain; zero if it does not exist.
@@ -67,19 +67,6 @@ func (a *account) describeDomain(ctx context.Context, name string) (domainStatus
 	return out.DomainStatus, err
 }
 
-func (a *account) ownsDomain(ctx context.Context, arn, run string) (bool, error) {
-	var out struct{ TagList []struct{ Key, Value string } }
-	if err := a.domainCall(ctx, http.MethodGet, "/2021-01-01/tags?arn="+url.QueryEscape(arn), nil, &out); err != nil {
-		return false, err
-	}
-	for _, t := range out.TagList {
-		if t.Key == tagKey && (run == "" || t.Value == run) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 // domainReady waits until the domain can be used, and returns its URL.
 func (a *account) domainReady(ctx context.Context, name string) (string, error) {
 	var s domainStatus
@@ -107,7 +94,7 @@ func (a *account) removeDomain(ctx context.Context, name, run string) error {
 		if err != nil || s.ARN == "" || s.Deleted {
 			return true, err
 		}
-		ours, err := a.ownsDomain(ctx, s.ARN, run)
+		ours, err := a.owns(ctx, resource{"domain", name}, run)
 		if err != nil {
 			return false, err
 		}
@@ -145,10 +132,8 @@ func (a *account) domainCall(ctx context.Context, method, uri string, in, out an
 	var err error
 	for try := range 5 {
 		if try > 0 {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-time.After(a.pause):
+			if err := backoff.Sleep(ctx, a.pause); err != nil {
+				return err
 			}
 		}
 		var again bool

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 func (g *gateway) serveDynamoDB(w http.ResponseWriter, r *http.Request) {
@@ -85,10 +86,7 @@ func (g *gateway) settle(q request, tables []string) {
 	g.mu.Lock()
 	left := time.Until(g.wrote[tables[0]].Add(g.account.settle))
 	g.mu.Unlock()
-	select {
-	case <-time.After(left):
-	case <-q.r.Context().Done():
-	}
+	_ = backoff.Sleep(q.r.Context(), left) // the call that follows tells
 }
 
 // createTable answers once the table can be used. A table of that name that is
@@ -194,23 +192,4 @@ func tableNames(body []byte) []string {
 	}
 	walk(call)
 	return names
-}
-
-// ownsTable reports that this table has the suite's tag, of this run or, with
-// run empty, of any.
-func (a *account) ownsTable(ctx context.Context, name, run string) (bool, error) {
-	out, err := a.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
-	if err != nil {
-		return false, err
-	}
-	tags, err := a.tables.ListTagsOfResource(ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: out.Table.TableArn})
-	if err != nil {
-		return false, err
-	}
-	for _, t := range tags.Tags {
-		if aws.ToString(t.Key) == tagKey && (run == "" || aws.ToString(t.Value) == run) {
-			return true, nil
-		}
-	}
-	return false, nil
 }

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"path"
 	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"golang.org/x/sync/errgroup"
 )
 
 // resource is a table, queue or domain, by its name.
@@ -31,31 +33,19 @@ func errorKind(header string) string {
 // remove deletes the resources that have the tag of this run, or of any with run
 // empty, and returns what went wrong. One that is gone already is no error.
 func (a *account) remove(ctx context.Context, all []resource, run string) error {
-	var errs []error
-	var mu sync.Mutex
-	var jobs sync.WaitGroup
-	slots := make(chan struct{}, 8) // AWS limits how many tables change at a time
-	for _, r := range all {
-		jobs.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			var err error
-			switch r.kind {
-			case "table":
-				err = a.removeTable(ctx, r.name, run)
-			case "queue":
-				err = a.removeQueue(ctx, r.name, run)
-			case "domain":
-				err = a.removeDomain(ctx, r.name, run)
+	remove := map[string]func(context.Context, string, string) error{"table": a.removeTable, "queue": a.removeQueue, "domain": a.removeDomain}
+	errs := make([]error, len(all))
+	var jobs errgroup.Group
+	jobs.SetLimit(8) // AWS limits how many tables change at a time
+	for i, r := range all {
+		jobs.Go(func() error {
+			if err := remove[r.kind](ctx, r.name, run); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", r, err)
 			}
-			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, fmt.Errorf("%s: %w", r, err))
-			}
+			return nil
 		})
 	}
-	jobs.Wait()
+	_ = jobs.Wait()
 	return errors.Join(errs...)
 }
 
@@ -72,7 +62,7 @@ func (a *account) removeTable(ctx context.Context, name, run string) error {
 			return false, nil
 		}
 		if !a.local {
-			ours, err := a.ownsTable(ctx, name, run)
+			ours, err := a.owns(ctx, resource{"table", name}, run)
 			if err != nil {
 				return false, err
 			}
@@ -96,36 +86,68 @@ func (a *account) removeTable(ctx context.Context, name, run string) error {
 }
 
 func (a *account) removeQueue(ctx context.Context, name, run string) error {
-	c := a.queues
-	var gone *sqstypes.QueueDoesNotExist
-	ignoreGone := func(err error) error {
-		if errors.As(err, &gone) {
-			return nil
-		}
-		return err
-	}
-	q, err := c.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
-	if err != nil {
-		return ignoreGone(err)
-	}
-	ours, err := a.ownsQueue(ctx, *q.QueueUrl, run)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	if !ours {
+	ours, err := a.owns(ctx, resource{"queue", name}, run)
+	if err == nil && !ours {
 		return errNotOurs
 	}
-	_, err = c.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: q.QueueUrl})
-	return ignoreGone(err)
+	var q *sqs.GetQueueUrlOutput
+	if err == nil {
+		q, err = a.queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
+	}
+	if err == nil {
+		_, err = a.queues.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: q.QueueUrl})
+	}
+	if errors.As(err, new(*sqstypes.QueueDoesNotExist)) {
+		return nil
+	}
+	return err
 }
 
-func (a *account) ownsQueue(ctx context.Context, url, run string) (bool, error) {
-	tags, err := a.queues.ListQueueTags(ctx, &sqs.ListQueueTagsInput{QueueUrl: &url})
-	if err != nil {
-		return false, err
+// owns reports whether a resource has the suite's tag, of this run or, with run
+// empty, of any.
+func (a *account) owns(ctx context.Context, r resource, run string) (bool, error) {
+	tags, err := a.tags(ctx, r)
+	value, ok := tags[tagKey]
+	return ok && (run == "" || value == run), err
+}
+
+func (a *account) tags(ctx context.Context, r resource) (map[string]string, error) {
+	tags := map[string]string{}
+	switch r.kind {
+	case "table":
+		out, err := a.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &r.name})
+		if err != nil {
+			return nil, err
+		}
+		found, err := a.tables.ListTagsOfResource(ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: out.Table.TableArn})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range found.Tags {
+			tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
+		}
+		return tags, nil
+	case "queue":
+		q, err := a.queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &r.name})
+		if err != nil {
+			return nil, err
+		}
+		found, err := a.queues.ListQueueTags(ctx, &sqs.ListQueueTagsInput{QueueUrl: q.QueueUrl})
+		if err != nil {
+			return nil, err
+		}
+		return found.Tags, nil
 	}
-	value, ok := tags.Tags[tagKey]
-	return ok && (run == "" || value == run), nil
+	d, err := a.describeDomain(ctx, r.name)
+	if err != nil || d.ARN == "" {
+		return nil, err
+	}
+	var found struct{ TagList []struct{ Key, Value string } }
+	err = a.domainCall(ctx, http.MethodGet, "/2021-01-01/tags?arn="+url.QueryEscape(d.ARN), nil, &found)
+	for _, t := range found.TagList {
+		tags[t.Key] = t.Value
+	}
+	return tags, err
 }
 
 // named returns what there is under a prefix.
@@ -170,24 +192,10 @@ func (a *account) named(ctx context.Context, prefix string) ([]resource, error) 
 // owned parts resources by whether the suite has made them.
 func (a *account) owned(ctx context.Context, all []resource) (ours, others []resource, err error) {
 	for _, r := range all {
-		var is bool
+		is := a.local && r.kind == "table" // whose server has no tags
 		var err error
-		switch r.kind {
-		case "table":
-			is = a.local
-			if !a.local {
-				is, err = a.ownsTable(ctx, r.name, "")
-			}
-		case "queue":
-			var q *sqs.GetQueueUrlOutput
-			if q, err = a.queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &r.name}); err == nil {
-				is, err = a.ownsQueue(ctx, *q.QueueUrl, "")
-			}
-		case "domain":
-			var d domainStatus
-			if d, err = a.describeDomain(ctx, r.name); err == nil && d.ARN != "" {
-				is, err = a.ownsDomain(ctx, d.ARN, "")
-			}
+		if !is {
+			is, err = a.owns(ctx, r, "")
 		}
 		var noTable *ddbtypes.ResourceNotFoundException
 		var noQueue *sqstypes.QueueDoesNotExist

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 )
@@ -107,14 +109,12 @@ func tests(path string, text []byte) []string {
 // packages that failed.
 func runJobs(ctx context.Context, root string, all []job, env []string, n int, out io.Writer) (failed []string) {
 	var mu sync.Mutex
-	var done sync.WaitGroup
-	slots := make(chan struct{}, n)
+	var done errgroup.Group
+	done.SetLimit(n)
 	for _, j := range all {
-		done.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		done.Go(func() error {
 			if ctx.Err() != nil {
-				return
+				return nil
 			}
 			begin := time.Now()
 			text, err := runJob(ctx, root, j, env)
@@ -129,9 +129,10 @@ func runJobs(ctx context.Context, root string, all []job, env []string, n int, o
 			default:
 				fmt.Fprintf(out, "ok    ./%s  %d tests in %v\n", j.pkg, len(j.tests), took)
 			}
+			return nil
 		})
 	}
-	done.Wait()
+	_ = done.Wait()
 	return failed
 }
 
