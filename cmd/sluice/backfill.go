@@ -12,14 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/snapshot"
-	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -27,15 +26,8 @@ import (
 
 // target is the index that the table is projected into.
 type target struct {
-	urls              []string
-	caFile, sign      string
-	plainHTTP         []string
-	index, id         string
-	maxIndices        int
-	types             []string
-	typeAttribute     string
-	versionAttribute  string
-	bySequence, never bool
+	projectionFlags
+	maxIndices int
 }
 
 func backfillCommand(c *cli) *cobra.Command {
@@ -77,7 +69,7 @@ docs/backfill.md.`,
 			}
 			app, env := daemon.App{Name: "sluice", Routes: to.routes}, c.env
 			if byFlags {
-				if err := errors.Join(o.FromEnv(cmd.Flags(), c.env), to.validate(cmd.Flags(), c.env)); err != nil {
+				if err := errors.Join(o.FromEnv(cmd.Flags(), c.env), to.validate(c.env)); err != nil {
 					return &daemon.UsageError{Err: err}
 				}
 				s.Name = to.name()
@@ -102,18 +94,10 @@ docs/backfill.md.`,
 	fs.SortFlags = false
 	fs.StringSliceVar(&o.Tables, "table", nil, "`table` to read ($SLUICE_TABLES)")
 	by.add(cmd, fs)
-	fs.StringSliceVar(&to.urls, "opensearch", nil, "`URL` of OpenSearch, may have user:password@ ($SLUICE_OPENSEARCH)")
-	fs.StringVar(&to.caFile, "opensearch-ca", "", "`file` of PEM certificates to trust")
-	fs.StringSliceVar(&to.plainHTTP, "allow-plain-http", nil, "`host` that may get passwords or signatures by http")
-	fs.StringVar(&to.sign, "opensearch-sign", "", "sign for the `service` es or aoss")
+	to.addConnection(fs)
 	fs.StringVar(&to.index, "index", "", "index or alias, or a `template` such as 'orders-{region|lower}'")
 	fs.IntVar(&to.maxIndices, "max-indices", projection.DefaultMaxIndices, "most `names` that --index makes")
-	fs.StringVar(&to.id, "id", "", "`template` of the document ids, such as '{pk}:{sk}'")
-	fs.StringVar(&to.versionAttribute, "version-attribute", "", "`attribute` of the version: a number or ISO 8601 time that every change raises; or seconds:, millis:, micros:attribute; or created,counter")
-	fs.BoolVar(&to.bySequence, "version-sequence", false, "the index has versions by sequence numbers")
-	fs.BoolVar(&to.never, "unversioned", false, "write without versions: documents may keep an old state")
-	fs.StringSliceVar(&to.types, "type", nil, "only this entity `type`; repeatable")
-	fs.StringVar(&to.typeAttribute, "type-attribute", "entityType", "`attribute` of the entity type, without a configuration")
+	to.addProjection(fs, "write without versions: documents may keep an old state")
 	fs.IntVar(&s.Scan.Segments, "segments", 0, "parts read in parallel (default: by size)")
 	fs.Float64Var(&s.Scan.ReadUnits, "read-units", 0, "read `units` a second (default: --share, or 1000 on demand)")
 	fs.Float64Var(&s.Scan.Share, "share", 0, "share of the provisioned read capacity (default 0.25)")
@@ -131,32 +115,16 @@ docs/backfill.md.`,
 	return cmd
 }
 
-// opensearchEnv stands in for --opensearch: a URL with a password is not for
-// lists of processes.
-const opensearchEnv = "SLUICE_OPENSEARCH"
-
-func (t *target) validate(fs *pflag.FlagSet, env func(string) string) error {
-	var errs []error
+func (t *target) validate(env func(string) string) error {
+	errs := []error{t.findURLs(env)}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if urls := env(opensearchEnv); urls != "" && !fs.Changed("opensearch") {
-		t.urls = strings.Split(urls, ",")
-	}
-	if len(t.urls) == 0 {
-		bad("--opensearch (%s): no URL is given, such as https://search.example.com:9200", opensearchEnv)
-	}
 	if t.index == "" {
 		bad("--index: no index is named")
 	}
 	if t.id == "" {
 		bad("--id: no template of the documents' ids is given, such as '{pk}'")
 	}
-	kinds := 0
-	for _, given := range []bool{t.versionAttribute != "", t.bySequence, t.never} {
-		if given {
-			kinds++
-		}
-	}
-	if kinds != 1 {
+	if t.versions() != 1 {
 		bad("want one of --version-attribute, --version-sequence and --unversioned, which decide between an item of the table and a change of it")
 	}
 	if t.sign != "" && t.sign != "es" && t.sign != "aoss" {
@@ -187,12 +155,7 @@ func (t *target) name() string {
 
 // routes makes the one route, whose handler is a projection.
 func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, error) {
-	c := opensearch.Connection{URLs: t.urls, AllowPlainHTTP: t.plainHTTP, CAFile: t.caFile, Service: t.sign}
-	if t.sign != "" {
-		cfg := s.AWS("opensearch")
-		c.AWS = &cfg
-	}
-	client, err := opensearch.Connect(c)
+	client, err := t.connect(func() (aws.Config, error) { return s.AWS("opensearch"), nil })
 	if err != nil {
 		return nil, err
 	}
@@ -200,18 +163,11 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 	if err != nil {
 		return nil, err
 	}
-	var version projection.Version
-	switch {
-	case t.versionAttribute != "":
-		if version, err = versiontext.ParseAttribute(t.versionAttribute); err != nil {
-			return nil, &daemon.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
-		}
-	case t.bySequence:
-		version = projection.BySequence()
-	default:
-		version = projection.Unversioned()
+	version, err := t.version()
+	if err != nil {
+		return nil, err
 	}
-	o := projection.Options{Index: t.index, MaxIndices: t.maxIndices, ID: t.id, Version: version, UnfencedBackfill: t.never}
+	o := projection.Options{Index: t.index, MaxIndices: t.maxIndices, ID: t.id, Version: version, UnfencedBackfill: t.unversioned}
 	write := sink.Write
 	if t.bySequence {
 		store, err := dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{})

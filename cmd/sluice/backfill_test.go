@@ -19,7 +19,7 @@ import (
 // in which order the hosts are named, is no matter.
 func TestBackfillName(t *testing.T) {
 	name := func(urls ...string) string {
-		return (&target{urls: urls, index: "orders", id: "{pk}", versionAttribute: "rev"}).name()
+		return (&target{projectionFlags: projectionFlags{urls: urls, index: "orders", id: "{pk}", versionAttribute: "rev"}}).name()
 	}
 	first := name("https://a:9200", "https://b:9200")
 	if got := name("https://user:secret@b:9200", "https://a:9200"); got != first {
@@ -44,7 +44,7 @@ func TestBackfillOfManyIndices(t *testing.T) {
 	}))
 	defer cluster.Close()
 	for most, refused := range map[int]int{0: 20, 110: 10, 120: 0} {
-		to := target{urls: []string{cluster.URL}, index: "{tenant}", maxIndices: most, id: "{pk}", never: true, typeAttribute: "type"}
+		to := target{projectionFlags{urls: []string{cluster.URL}, index: "{tenant}", id: "{pk}", unversioned: true, typeAttribute: "type"}, most}
 		m, err := to.routes(t.Context(), daemon.Setup{Logger: discard})
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestBackfillBySequence(t *testing.T) {
 				io.WriteString(w, `{"count":1}`)
 			}
 		}))
-		to := target{urls: []string{cluster.URL}, index: "orders", id: "{pk}", bySequence: true, typeAttribute: "type"}
+		to := target{projectionFlags: projectionFlags{urls: []string{cluster.URL}, index: "orders", id: "{pk}", bySequence: true, typeAttribute: "type"}}
 		routes, err := to.routes(t.Context(), daemon.Setup{AWS: func(string) aws.Config { return aws.Config{Region: "us-east-1"} }})
 		if err != nil {
 			t.Fatal(err)

@@ -50,9 +50,9 @@ func (p *projected) backfillName(only *config.Config) string {
 		}
 	}
 	types, _ := json.Marshal(only.EntityType) // texts never fail
-	t := target{
+	t := target{projectionFlags: projectionFlags{
 		urls: urls, index: r.Project.Index, id: r.Project.ID, types: r.On,
 		typeAttribute: string(types), versionAttribute: r.Project.Version,
-	}
+	}}
 	return t.name()
 }

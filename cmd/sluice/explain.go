@@ -32,20 +32,9 @@ The input is a Lambda event, an answer of GetRecords, an array of EventBridge Pi
 or records of sluice tail --json. Or name an item by --table and --key.`,
 		Example: `  sluice explain record.json
   sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("%d files are named: want one", len(args))
-			}
-			return nil
-		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveDefault
-		},
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explain(cmd.Context(), args, o) },
 	}
+	oneArgument(cmd, "%d files are named: want one", nil)
 	f := cmd.Flags()
 	f.StringVar(&o.table, "table", "", "`name` of the table (default: the only one)")
 	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}'")

@@ -41,18 +41,6 @@ local servers.
 Exit codes: 0 every record is settled; 3 Lambda would send some again; 1 an invalid
 event, or no answer.`,
 		Example: `  sluice lambda invoke event.json --bootstrap deploy/lambda/build/bootstrap --timeout 3s`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("%d files are named: want one event", len(args))
-			}
-			return nil
-		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveDefault
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.timeout <= 0 {
 				return usage("--timeout is %v: want more than 0", o.timeout)
@@ -60,6 +48,7 @@ event, or no answer.`,
 			return c.invoke(cmd.Context(), args, o)
 		},
 	}
+	oneArgument(cmd, "%d files are named: want one event", nil)
 	f := cmd.Flags()
 	f.StringVar(&o.bootstrap, "bootstrap", "", "run this built `file`, or the folder of bootstrap")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "time limit of the start, and of the answer")

@@ -197,6 +197,26 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneArgument refuses more arguments than one: several says what they are. values
+// completes it; nil: by the names of files.
+func oneArgument(cmd *cobra.Command, several string, values func() []string) {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usage(several, len(args))
+		}
+		return nil
+	}
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case len(args) > 0:
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		case values == nil:
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // usage is a mistake of who typed the command.
 func usage(format string, args ...any) error {
 	return &daemon.UsageError{Err: fmt.Errorf(format, args...)}

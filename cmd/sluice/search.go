@@ -20,7 +20,6 @@ import (
 	"github.com/sluicehq/sluice/internal/audit"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/snapshot"
-	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -30,54 +29,23 @@ const searchHelp = `SLUICE_ENDPOINT_DYNAMODB is the URL of DynamoDB, if it is no
 
 // search has the flags for a cluster and its documents.
 type search struct {
-	env func(string) string
-
-	urls             []string
-	caFile, sign     string
-	plainHTTP        []string
-	table, index, id string
-	types            []string
-	typeAttribute    string
-	route            routeFlag
-
-	versionAttribute        string
-	bySequence, unversioned bool
-}
-
-func (s *search) addConnection(f *pflag.FlagSet) {
-	f.StringSliceVar(&s.urls, "opensearch", nil, "`URL` of OpenSearch, may have user:password@ ($SLUICE_OPENSEARCH)")
-	f.StringVar(&s.caFile, "opensearch-ca", "", "`file` of PEM certificates to trust")
-	f.StringSliceVar(&s.plainHTTP, "allow-plain-http", nil, "`host` that may get passwords or signatures by http")
-	f.StringVar(&s.sign, "opensearch-sign", "", "sign for the `service` es or aoss")
+	projectionFlags
+	env   func(string) string
+	table string
+	route routeFlag
 }
 
 func (s *search) addProjection(f *pflag.FlagSet) {
 	f.StringVar(&s.table, "table", "", "`name` of the table")
-	f.StringVar(&s.id, "id", "", "`template` of the document ids, such as '{pk}:{sk}'")
-	f.StringVar(&s.versionAttribute, "version-attribute", "", "`attribute` of the version: a number or ISO 8601 time that every change raises; or seconds:, millis:, micros:attribute; or created,counter")
-	f.BoolVar(&s.bySequence, "version-sequence", false, "the index has versions by sequence numbers")
-	f.BoolVar(&s.unversioned, "unversioned", false, "the documents have no versions")
-	f.StringSliceVar(&s.types, "type", nil, "only this entity `type`; repeatable")
-	f.StringVar(&s.typeAttribute, "type-attribute", "entityType", "`attribute` of the entity type, without a configuration")
+	s.projectionFlags.addProjection(f, "the documents have no versions")
 }
 
 // client connects; no request is made.
 func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
-	if urls := s.env(opensearchEnv); urls != "" && len(s.urls) == 0 {
-		s.urls = strings.Split(urls, ",")
+	if err := s.findURLs(s.env); err != nil {
+		return nil, &daemon.UsageError{Err: err}
 	}
-	if len(s.urls) == 0 {
-		return nil, &daemon.UsageError{Err: fmt.Errorf("--opensearch (%s): no URL is given, such as https://search.example.com:9200", opensearchEnv)}
-	}
-	c := opensearch.Connection{URLs: s.urls, AllowPlainHTTP: s.plainHTTP, CAFile: s.caFile, Service: s.sign}
-	if s.sign != "" {
-		cfg, err := config.LoadDefaultConfig(ctx, quiet)
-		if err != nil {
-			return nil, fmt.Errorf("AWS configuration: %w", err)
-		}
-		c.AWS = &cfg
-	}
-	client, err := opensearch.Connect(c)
+	client, err := s.projectionFlags.connect(func() (aws.Config, error) { return config.LoadDefaultConfig(ctx, quiet) })
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
@@ -172,32 +140,17 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 	if err := missing("table", s.table, "index", s.index, "id", s.id); err != nil {
 		return nil, err
 	}
-	o := projection.Options{Index: s.index, ID: s.id, UnfencedBackfill: unfenced}
-	byAttribute, err := versiontext.ParseAttribute(s.versionAttribute)
-	if s.versionAttribute != "" && err != nil {
-		return nil, &daemon.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
-	}
-	kinds := 0
-	for _, kind := range []struct {
-		set     bool
-		version projection.Version
-	}{
-		{s.versionAttribute != "", byAttribute},
-		{s.bySequence, projection.BySequence()},
-		{s.unversioned, projection.Unversioned()},
-	} {
-		if kind.set {
-			o.Version = kind.version
-			kinds++
-		}
-	}
-	if kinds != 1 {
+	if s.versions() != 1 {
 		return nil, &daemon.UsageError{Err: errors.New("want one of --version-attribute, --version-sequence and --unversioned, as the index is fed")}
+	}
+	version, err := s.version()
+	if err != nil {
+		return nil, err
 	}
 	if s.unversioned && !unfenced {
 		return nil, &daemon.UsageError{Err: errors.New("--unversioned: nothing would keep an older state from standing; want --version-attribute or --version-sequence")}
 	}
-	p, err := projection.New(nil, o)
+	p, err := projection.New(nil, projection.Options{Index: s.index, ID: s.id, Version: version, UnfencedBackfill: unfenced})
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}

@@ -41,18 +41,6 @@ table is a name or the ARN of a stream.`,
 		Example: `  sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
   sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson
   sluice tail orders --sequence 4421584500000000017450439091`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("%d tables are named: want one", len(args))
-			}
-			return nil
-		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return c.tableNames(), cobra.ShellCompDirectiveNoFileComp
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f := cmd.Flags(); f.Changed("sequence") {
 				for _, other := range []string{"from", "type", "event", "where", "limit"} {
@@ -67,6 +55,7 @@ table is a name or the ARN of a stream.`,
 			return c.tail(cmd.Context(), args, o)
 		},
 	}
+	oneArgument(cmd, "%d tables are named: want one", c.tableNames)
 	f := cmd.Flags()
 	f.StringVar(&o.start, "from", poller.Latest, "begin at TRIM_HORIZON or LATEST")
 	f.StringSliceVar(&o.types, "type", nil, "only this entity `type`; repeatable")
