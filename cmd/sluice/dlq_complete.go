@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/letters"
-	"github.com/sluicehq/sluice/state/boltstate"
 )
 
 const (
@@ -83,26 +81,9 @@ func (p *letterPlace) openNow(ctx context.Context) (*lettersOpen, error) {
 	if err != nil {
 		return nil, err
 	}
-	daemon := p.daemon
-	if daemon == "" && p.state == "" {
-		daemon = p.c.env(daemonEnv)
+	o, store, err := p.reach(ctx, cfg, time.Nanosecond)
+	if o != nil || err != nil {
+		return o, err
 	}
-	if daemon != "" {
-		return p.askNamed(daemon, cfg)
-	}
-	path := p.c.statePath(p.state, cfg)
-	store, err := openStateWithin(path, time.Nanosecond)
-	switch {
-	case errors.Is(err, boltstate.ErrLocked):
-		return p.askHolder(path, cfg)
-	case err != nil:
-		return nil, err
-	}
-	if others := p.elsewhere(path, cfg); len(others) == 1 {
-		if err := store.Close(); err != nil {
-			return nil, err
-		}
-		return p.askElsewhere(path, "", others, cfg)
-	}
-	return p.inside(ctx, cfg, false, letters.NewBox(store, p.name(cfg)), path, store.Close)
+	return p.inside(ctx, cfg, false, letters.NewBox(store, p.name(cfg)), store.Path(), store.Close)
 }

@@ -54,6 +54,13 @@ func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 	p.addApplicationFlag(fs)
 }
 
+// addLiveFlags are those of a command that only a running daemon is of use to.
+func (p *letterPlace) addLiveFlags(fs *pflag.FlagSet) {
+	p.given = fs.Changed
+	p.addDaemonFlag(fs)
+	p.addApplicationFlag(fs)
+}
+
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the daemon of the state file)")
 	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token in $"+access.TokenEnv+"; default: beside the state file)")
@@ -88,17 +95,14 @@ type lettersOpen struct {
 // open finds the place. redriving says that routes are needed, where no daemon
 // has them.
 func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, error) {
-	named := 0
-	for name, place := range map[string]string{"daemon": p.daemon, "state": p.state, "file": p.file, "queue": p.queue} {
-		switch {
-		case place != "":
-			named++
-		case p.given(name): // not another place than was meant
-			return nil, usage("--%s: it is empty: is a variable not set?", name)
-		}
+	if err := p.notEmpty("daemon", "state", "file", "queue", "application"); err != nil {
+		return nil, err
 	}
-	if p.application == "" && p.given("application") {
-		return nil, usage("--application: it is empty: is a variable not set?")
+	named := 0
+	for _, place := range []string{p.daemon, p.state, p.file, p.queue} {
+		if place != "" {
+			named++
+		}
 	}
 	if named > 1 {
 		return nil, usage("name one of --daemon, --state, --file and --queue")
@@ -111,13 +115,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	case p.daemon == "" && p.application == "" && p.c.env(applicationEnv) == "":
 		return nil, fmt.Errorf("%w; to do without the configuration, name the application by --application", err)
 	}
-	daemon := p.daemon
-	if daemon == "" && named == 0 {
-		daemon = p.c.env(daemonEnv)
-	}
 	switch {
-	case daemon != "":
-		return p.askNamed(daemon, cfg)
 	case p.file != "":
 		if _, err := os.Stat(p.file); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("--file: there is no file %s: it is the one that a program opens by deadletter.OpenFile; a daemon's state file is --state", p.file)
@@ -146,34 +144,11 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		}
 		return o, err
 	}
-	path := p.c.statePath(p.state, cfg)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if others := p.elsewhere(path, cfg); len(others) > 0 {
-			return p.askElsewhere(path, "", others, cfg)
-		}
-		return nil, p.nowhere(path, cfg)
+	o, store, err := p.reach(ctx, cfg, time.Second)
+	if o != nil || err != nil {
+		return o, err
 	}
-	store, err := openState(path)
-	switch {
-	case errors.Is(err, boltstate.ErrLocked) && p.state == "":
-		return p.askHolder(path, cfg)
-	case errors.Is(err, boltstate.ErrLocked):
-		return nil, fmt.Errorf("%w; or, when it is the daemon, leave --state out, or name the address that it logs by --daemon, and it is asked", err)
-	case err != nil:
-		return nil, fmt.Errorf("%w; or name another place by --daemon, --file or --queue", err)
-	}
-	if others := p.elsewhere(path, cfg); len(others) > 0 {
-		has := "no dead letters"
-		apps, err := applicationsWithLetters(ctx, store)
-		if len(apps) > 0 {
-			has = "dead letters of " + strings.Join(apps, ", ")
-		}
-		if err := errors.Join(err, store.Close()); err != nil {
-			return nil, err
-		}
-		return p.askElsewhere(path, has, others, cfg)
-	}
-	o, err := p.inside(ctx, cfg, redriving, letters.NewBox(store, p.name(cfg)), "the state file "+path, store.Close)
+	o, err = p.inside(ctx, cfg, redriving, letters.NewBox(store, p.name(cfg)), "the state file "+p.c.statePath(p.state, cfg), store.Close)
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +158,76 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	return o, nil
 }
 
+// notEmpty refuses an empty flag, which must not choose another place than was meant.
+func (p *letterPlace) notEmpty(flags ...string) error {
+	values := map[string]string{"daemon": p.daemon, "state": p.state, "file": p.file, "queue": p.queue, "application": p.application}
+	for _, name := range flags {
+		if values[name] == "" && p.given(name) {
+			return usage("--%s: it is empty: is a variable not set?", name)
+		}
+	}
+	return nil
+}
+
+// reach finds the running daemon, or else opens the state file, for whose lock it
+// waits so long.
+func (p *letterPlace) reach(ctx context.Context, cfg *config.Config, wait time.Duration) (*lettersOpen, *boltstate.Store, error) {
+	daemon := p.daemon
+	if daemon == "" && p.state == "" {
+		daemon = p.c.env(daemonEnv)
+	}
+	if daemon != "" {
+		o, err := p.askNamed(daemon, cfg)
+		return o, nil, err
+	}
+	path := p.c.statePath(p.state, cfg)
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || p.live && (err != nil || info.Size() == 0) {
+		if others := p.elsewhere(path, cfg); len(others) > 0 {
+			o, err := p.askElsewhere(path, "", others, cfg)
+			return o, nil, err
+		}
+		return nil, nil, p.nowhere(path, cfg)
+	}
+	store, err := openStateWithin(path, wait)
+	switch {
+	case errors.Is(err, boltstate.ErrLocked) && p.state == "":
+		o, err := p.askHolder(path, cfg)
+		return o, nil, err
+	case errors.Is(err, boltstate.ErrLocked):
+		return nil, nil, fmt.Errorf("%w; or, when it is the daemon, leave --state out, or name the address that it logs by --daemon, and it is asked", err)
+	case err != nil && !p.live:
+		return nil, nil, fmt.Errorf("%w; or name another place by --daemon, --file or --queue", err)
+	case err != nil:
+		return nil, nil, err
+	}
+	others := p.elsewhere(path, cfg)
+	if len(others) == 0 && !p.live {
+		return nil, store, nil
+	}
+	has := ""
+	if !p.live {
+		has = "no dead letters"
+		var apps []string
+		if apps, err = applicationsWithLetters(ctx, store); len(apps) > 0 {
+			has = "dead letters of " + strings.Join(apps, ", ")
+		}
+	}
+	err = errors.Join(err, store.Close())
+	if err == nil && len(others) == 0 {
+		err = fmt.Errorf("no daemon holds the state file %s: start the daemon", path)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := p.askElsewhere(path, has, others, cfg)
+	return o, nil, err
+}
+
 // nowhere says where dead letters could be looked for.
 func (p *letterPlace) nowhere(path string, cfg *config.Config) error {
+	if p.live {
+		return fmt.Errorf("no daemon holds a state file %s: go to the folder of the daemon, or name the address that it logs by --daemon", path)
+	}
 	file := ""
 	if cfg == nil && p.state == "" {
 		file = ", nor a " + defaultConfig + " here that names another: name the configuration by --config or $" + configEnv

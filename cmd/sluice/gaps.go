@@ -47,7 +47,7 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 	place := letterPlace{c: c, live: true, changes: method != "GET"}
 	var asJSON bool
 	show := func(ctx context.Context) error {
-		l, err := place.running()
+		l, err := place.running(ctx)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,5 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
-	place.given = fs.Changed
-	place.addDaemonFlag(fs)
-	place.addApplicationFlag(fs)
+	place.addLiveFlags(fs)
 }

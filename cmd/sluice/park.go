@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/daemon"
-	"github.com/sluicehq/sluice/state/boltstate"
 )
 
 func parkCommand(c *cli) *cobra.Command {
@@ -36,7 +35,7 @@ whose handler asked to be called later.`,
 			if route == "" {
 				return usage("say by --route which route's records are to be parked")
 			}
-			l, err := place.running()
+			l, err := place.running(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -49,9 +48,7 @@ whose handler asked to be called later.`,
 	fs.BoolVar(&dryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
-	place.given = fs.Changed
-	place.addDaemonFlag(fs)
-	place.addApplicationFlag(fs)
+	place.addLiveFlags(fs)
 	return cmd
 }
 
@@ -95,42 +92,14 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 }
 
 // running finds the running daemon.
-func (p *letterPlace) running() (*lettersOpen, error) {
-	for name, value := range map[string]string{"daemon": p.daemon, "application": p.application} {
-		if value == "" && p.given(name) { // not another one than was meant
-			return nil, usage("--%s: it is empty: is a variable not set?", name)
-		}
+func (p *letterPlace) running(ctx context.Context) (*lettersOpen, error) {
+	if err := p.notEmpty("daemon", "application"); err != nil {
+		return nil, err
 	}
 	cfg, err := p.c.loadMaybe()
 	if err != nil && p.daemon == "" {
 		return nil, err
 	}
-	daemon := p.daemon
-	if daemon == "" {
-		daemon = p.c.env(daemonEnv)
-	}
-	if daemon != "" {
-		return p.askNamed(daemon, cfg)
-	}
-	path := p.c.statePath("", cfg)
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-		if others := p.elsewhere(path, cfg); len(others) > 0 {
-			return p.askElsewhere(path, "", others, cfg)
-		}
-		return nil, fmt.Errorf("no daemon holds a state file %s: go to the folder of the daemon, or name the address that it logs by --daemon", path)
-	}
-	store, err := openState(path)
-	if errors.Is(err, boltstate.ErrLocked) {
-		return p.askHolder(path, cfg)
-	}
-	if err == nil {
-		err = store.Close()
-	}
-	if err == nil {
-		if others := p.elsewhere(path, cfg); len(others) > 0 {
-			return p.askElsewhere(path, "", others, cfg)
-		}
-		err = fmt.Errorf("no daemon holds the state file %s: start the daemon", path)
-	}
-	return nil, err
+	o, _, err := p.reach(ctx, cfg, time.Second)
+	return o, err
 }

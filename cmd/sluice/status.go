@@ -30,7 +30,7 @@ works once, and gives access for 12 hours.`,
 			if held && link || link && asJSON {
 				return usage("--link goes with neither --held nor --json")
 			}
-			l, err := place.running()
+			l, err := place.running(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -66,8 +66,6 @@ works once, and gives access for 12 hours.`,
 	fs.BoolVar(&held, "held", false, "show the items that wait, with errors")
 	fs.BoolVar(&link, "link", false, "print a link for a browser")
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
-	place.given = fs.Changed
-	place.addDaemonFlag(fs)
-	place.addApplicationFlag(fs)
+	place.addLiveFlags(fs)
 	return cmd
 }
