@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -55,10 +56,7 @@ func readChange(body string) (string, error) {
 	if err := json.Unmarshal([]byte(body), &m); err != nil {
 		return "", fmt.Errorf("message %q: %w", body, err)
 	}
-	image := m.New
-	if image == nil {
-		image = m.Old
-	}
+	image := cmp.Or(m.New, m.Old)
 	if image == nil || m.Event == "" {
 		return "", fmt.Errorf("message %q has no event or no image", body)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,10 +120,7 @@ func (c *cli) awsMaybe(ctx context.Context, cfg *config.Config) (func(service st
 	}
 	return func(service string) aws.Config {
 		one := base.Copy()
-		url := c.env(endpointVar(service))
-		if url == "" {
-			url = endpoints[service]
-		}
+		url := cmp.Or(c.env(endpointVar(service)), endpoints[service])
 		if url != "" {
 			one.BaseEndpoint = &url
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -135,10 +136,7 @@ func (a advice) text(o letters.Outline, place string) string {
 		do = "Nobody knows who sent this letter: whoever can send to its queue may have made it. Compare it with the item in the table first, and purge it if it is forged. " +
 			strings.ReplaceAll(do, "redrive ID", "redrive --unsigned ID")
 	}
-	route := o.Route
-	if route == "" {
-		route = "ROUTE" // the letter is for all
-	}
+	route := cmp.Or(o.Route, "ROUTE") // the letter is for all
 	var commands []string
 	do = markdownLink.ReplaceAllString(do, "$1 (docs/$2)")
 	do = ourCommand.ReplaceAllStringFunc(do, func(quoted string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -279,15 +280,10 @@ func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, 
 // statePath is the state file: that of a flag, the environment, or the
 // configuration, which may be nil.
 func (c *cli) statePath(flag string, cfg *config.Config) string {
-	switch {
-	case flag != "":
-		return flag
-	case c.env(stateEnv) != "":
-		return c.env(stateEnv)
-	case cfg != nil && cfg.Daemon.State != "":
-		return cfg.Daemon.State
+	if cfg == nil {
+		cfg = &config.Config{}
 	}
-	return "sluice.db"
+	return cmp.Or(flag, c.env(stateEnv), cfg.Daemon.State, "sluice.db")
 }
 
 // openState opens an existing state file.
@@ -330,15 +326,10 @@ func (p *letterPlace) name(cfg *config.Config) string {
 }
 
 func (c *cli) applicationName(flag string, cfg *config.Config) string {
-	switch {
-	case flag != "":
-		return flag
-	case c.env(applicationEnv) != "":
-		return c.env(applicationEnv)
-	case cfg != nil && cfg.Name != "":
-		return cfg.Name
+	if cfg == nil {
+		cfg = &config.Config{}
 	}
-	return "sluice"
+	return cmp.Or(flag, c.env(applicationEnv), cfg.Name, "sluice")
 }
 
 // ask is for the daemon at a URL, which keeps its state in a file, if that is known.

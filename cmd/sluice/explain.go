@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -261,9 +262,7 @@ func (x *explainer) why(rec *sluice.Record, v router.Verdict) string {
 		return "it refuses redriven records: redrive is not set"
 	case v.Pattern:
 		typ, _ := x.app.Router.Type(rec)
-		if typ == "" {
-			typ = "(no type)"
-		}
+		typ = cmp.Or(typ, "(no type)")
 		return fmt.Sprintf("on: no pattern is for %s#%s", typ, rec.EventName)
 	}
 	switch v.Filter {

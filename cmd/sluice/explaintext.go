@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -17,10 +18,7 @@ func (x *explainer) text(rec *sluice.Record, e explanation) string {
 	if x.n > 1 {
 		b.WriteByte('\n')
 	}
-	typ := e.Type
-	if typ == "" {
-		typ = "-"
-	}
+	typ := cmp.Or(e.Type, "-")
 	fmt.Fprintf(&b, "%s  %s  %s\n", p.event(e.Event), p.bold(plain(typ)), keyText(rec.Keys))
 	if e.Error != "" {
 		fmt.Fprintf(&b, "  %s %s\n", p.bad("takes no route, and fails for good:"), plain(e.Error))

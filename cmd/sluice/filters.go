@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -248,10 +249,7 @@ func (f filterMaker) ofTypes(r config.EntityType, g group) (list []string) {
 	case r.Key != nil:
 		list = append(list, pattern(g.events, g.ttl, at("Keys", r.Key.Attribute, keyValues(r.Key.Pattern, g.types))))
 	default:
-		attribute := r.Attribute
-		if attribute == "" {
-			attribute = "entityType"
-		}
+		attribute := cmp.Or(r.Attribute, "entityType")
 		if strings.Contains(attribute, ".") {
 			// It may stand in a map or a list, which patterns cannot follow.
 			return []string{pattern(g.events, g.ttl, nil)}

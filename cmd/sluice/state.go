@@ -311,7 +311,7 @@ settled.`,
 						if sh.Finished { // its number would leave no room to say so
 							settled = "the end"
 						}
-						t.row("  "+sh.ID, settled, created, dash(endOfShard(sh.Parent)), sh.Epoch, dash(sh.Owner))
+						t.row("  "+sh.ID, settled, created, cmp.Or(endOfShard(sh.Parent), "-"), sh.Epoch, cmp.Or(sh.Owner, "-"))
 					}
 					if err := t.print(c.stdout, c.stderr, "--json has all of it"); err != nil {
 						return err
@@ -332,13 +332,6 @@ func oneStream(cmd *cobra.Command, args []string) error {
 		return usage("%s takes one table, or the ARN of one stream", cmd.CommandPath())
 	}
 	return nil
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // namedStreams are the streams of a table, or the one of an ARN.
@@ -364,9 +357,7 @@ func namedStreams(ctx context.Context, store *boltstate.Store, app, name string)
 	if err != nil {
 		return nil, err
 	}
-	if hint == "" {
-		hint = didYouMean(name, tables)
-	}
+	hint = cmp.Or(hint, didYouMean(name, tables))
 	return nil, fmt.Errorf("nothing is stored of %q for the application %q%s", name, app, hint)
 }
 

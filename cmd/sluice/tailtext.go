@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,9 +23,7 @@ func (t *tail) text(ctx context.Context, rec *sluice.Record, typ string) string 
 	if !rec.Created.IsZero() {
 		at = rec.Created.Local().Format("15:04:05")
 	}
-	if typ == "" {
-		typ = "-"
-	}
+	typ = cmp.Or(typ, "-")
 	p := t.paint
 	fmt.Fprintf(&b, "%s  %s  %s  %s", p.faint(at), p.event(rec.EventName), p.bold(plain(typ)), keyText(rec.Keys))
 	if rec.IsTTL() {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -126,18 +127,10 @@ func (r Result) Drift() int64 {
 func (r Result) Clean() bool { return r.Drift()+r.Failed+r.Busy+r.Unchecked == 0 }
 
 func (a Audit) withDefaults() Audit {
-	if a.Sample == 0 {
-		a.Sample = 1
-	}
-	if a.Seed == 0 {
-		a.Seed = rand.Uint64()
-	}
-	if a.Settle == 0 {
-		a.Settle = 5 * time.Second
-	}
-	if a.Attempts == 0 {
-		a.Attempts = 5
-	}
+	a.Sample = cmp.Or(a.Sample, 1)
+	a.Seed = cmp.Or(a.Seed, rand.Uint64())
+	a.Settle = cmp.Or(a.Settle, 5*time.Second)
+	a.Attempts = cmp.Or(a.Attempts, 5)
 	if a.Found == nil {
 		a.Found = func(Drift) {}
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -99,9 +100,7 @@ func (m *Marks) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 		return *op
 	}
 	fix := *op
-	if mark.Sequence == "" {
-		mark.Sequence = op.Sequence
-	}
+	mark.Sequence = cmp.Or(mark.Sequence, op.Sequence)
 	fix.Body = docrules.WithMark(op.Body, m.Field, mark)
 	if least := m.least(doc); doc.Version < least {
 		fix.Fence, fix.Version = document.Newer, least // whatever was written since has that, too

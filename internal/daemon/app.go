@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,9 +84,7 @@ func (s Setup) observe(m sluice.Matcher) {
 }
 
 func (a App) withDefaults() App {
-	if a.Name == "" {
-		a.Name = "sluice"
-	}
+	a.Name = cmp.Or(a.Name, "sluice")
 	return a
 }
 

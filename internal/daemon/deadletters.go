@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -338,9 +339,7 @@ func (s *letterServer) purge(w http.ResponseWriter, r *http.Request, q url.Value
 	if letters.ChoosesAll(f) && !all {
 		return badRequest(errors.New("say which dead letters are to be deleted, by a filter or by all=1"))
 	}
-	if f.Kind == "" {
-		f.Kind = "record" // a gap is acknowledged on purpose
-	}
+	f.Kind = cmp.Or(f.Kind, "record") // a gap is acknowledged on purpose
 	n, err := s.box.Purge(r.Context(), f, d.DryRun)
 	if !d.DryRun && n > 0 {
 		for name := range f.Key { // the log has no values of keys

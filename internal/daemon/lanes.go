@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -61,7 +62,7 @@ func lanes(held func() []lane) http.Handler {
 			if l.Stuck {
 				why = strings.TrimSpace("its handler does not return " + why)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%v\t%d\t%s\n", l.Table, orDash(l.Shard), orDash(l.Sequence), l.Key, orDash(l.Route), l.Attempts, l.age.Round(time.Second), l.Bytes, why)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%v\t%d\t%s\n", l.Table, cmp.Or(l.Shard, "-"), cmp.Or(l.Sequence, "-"), l.Key, cmp.Or(l.Route, "-"), l.Attempts, l.age.Round(time.Second), l.Bytes, why)
 		}
 		_ = t.Flush()
 	})
@@ -83,13 +84,6 @@ func writeJSON(w http.ResponseWriter, v any) {
 }
 
 func rows(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
 
 // firstLine keeps a table's row in one line, and short.
 func firstLine(s string) string {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -134,9 +135,7 @@ func (a App) optionsFromEnv(env func(string) string) (o Options, err error) {
 
 // withDefaults adds the application's defaults.
 func (o Options) withDefaults(a App) Options {
-	if o.Application == "" {
-		o.Application = a.Name
-	}
+	o.Application = cmp.Or(o.Application, a.Name)
 	if len(o.Tables) == 0 {
 		o.Tables = a.Tables
 	}

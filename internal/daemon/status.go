@@ -185,7 +185,7 @@ func (st *status) text(b *strings.Builder) {
 	}
 	line("dead letters: %d", letters)
 	for _, c := range st.DeadLetters {
-		line("  %d of table %s, route %s (%s)", c.N, c.Table, orDash(c.Route), c.Kind)
+		line("  %d of table %s, route %s (%s)", c.N, c.Table, cmp.Or(c.Route, "-"), c.Kind)
 	}
 	line("gaps that nobody has acknowledged: %d", st.Gaps)
 	for _, r := range st.Routes {

@@ -1,6 +1,7 @@
 package localstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,9 +36,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Timeout == 0 {
-		o.Timeout = 20 * time.Minute
-	}
+	o.Timeout = cmp.Or(o.Timeout, 20*time.Minute)
 	if o.Log == nil {
 		o.Log = io.Discard
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,15 +101,9 @@ func Run(ctx context.Context, m sluice.Matcher, in io.Reader, o Options) (Progre
 	if o.Route != "" && !slices.ContainsFunc(m.Routes(), func(rt *sluice.Route) bool { return rt.Name == o.Route }) {
 		return Progress{}, fmt.Errorf("replay: there is no route %q", o.Route)
 	}
-	if o.Attempts == 0 {
-		o.Attempts = 5
-	}
-	if o.Grace == 0 {
-		o.Grace = 10 * time.Second
-	}
-	if o.Items == nil {
-		o.Items = new(Items)
-	}
+	o.Attempts = cmp.Or(o.Attempts, 5)
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
+	o.Items = cmp.Or(o.Items, new(Items))
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -132,9 +133,7 @@ func (o ScanOptions) withDefaults() ScanOptions {
 	set(&o.CallTimeout, 30*time.Second)
 	set(&o.StartTimeout, 5*time.Second)
 	set(&o.Patience, 5*time.Minute)
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 
@@ -144,9 +143,7 @@ func (o Options) withDefaults() Options {
 	set(&o.SaveEvery, time.Second)
 	set(&o.Grace, 25*time.Second)
 	o.Scan = o.Scan.withDefaults()
-	if o.Flow.Logger == nil {
-		o.Flow.Logger = o.Scan.Logger
-	}
+	o.Flow.Logger = cmp.Or(o.Flow.Logger, o.Scan.Logger)
 	return o
 }
 

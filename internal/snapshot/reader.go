@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -26,9 +27,7 @@ func newScanner(ctx context.Context, c *client, o ScanOptions) (*scanner, error)
 		return nil, err
 	}
 	s := &scanner{client: c, table: t, segments: o.Segments, o: o}
-	if s.segments == 0 {
-		s.segments = defaultSegments(t.bytes)
-	}
+	s.segments = cmp.Or(s.segments, defaultSegments(t.bytes))
 	s.budget = budget.New(s.rate())
 	return s, nil
 }

@@ -259,9 +259,7 @@ func (s *Source) checkStream(ctx context.Context) error {
 // flowOptions are those of one segment's flow.
 func (s *Source) flowOptions() flow.Options {
 	o := s.o.Flow
-	if o.WindowBytes == 0 {
-		o.WindowBytes = max(4<<20, windowBytes/int64(len(s.segments)))
-	}
+	o.WindowBytes = cmp.Or(o.WindowBytes, max(4<<20, windowBytes/int64(len(s.segments))))
 	o.Hooks.Handled = s.refusals.watch(o.Hooks.Handled)
 	return o
 }
