@@ -57,11 +57,8 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	if err != nil {
 		return err
 	}
-	x := explainer{explainOptions: o, cli: c, app: app, filters: map[string]config.Route{}}
-	for _, r := range cfg.Routes {
-		x.filters[r.Name] = r
-	}
-	if x.built, x.when, err = explanations(cfg, app); err != nil {
+	x := explainer{explainOptions: o, cli: c, app: app}
+	if x.routes, err = fileRoutes(cfg, app); err != nil {
 		return err
 	}
 	if o.route != "" {
@@ -93,32 +90,40 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	return x.all(ctx, in)
 }
 
-// explanations returns a file's built routes and their conditions, by name.
-func explanations(cfg *config.Config, app *config.App) (built map[string]config.BuiltRoute, when map[string]func(*sluice.Record) (bool, error), err error) {
-	built, when = make(map[string]config.BuiltRoute), make(map[string]func(*sluice.Record) (bool, error))
-	for _, r := range app.Routes {
-		built[r.Name] = r
+// fileRoute is a route as the file has it, what it became, and its condition, which
+// may be nil.
+type fileRoute struct {
+	config.Route
+	built config.BuiltRoute
+	when  func(*sluice.Record) (bool, error)
+}
+
+// fileRoutes returns a file's routes by name.
+func fileRoutes(cfg *config.Config, app *config.App) (map[string]fileRoute, error) {
+	all := map[string]fileRoute{}
+	for _, b := range app.Routes {
+		all[b.Name] = fileRoute{built: b}
 	}
 	for _, r := range cfg.Routes {
-		if r.When == "" {
-			continue
+		one := fileRoute{Route: r, built: all[r.Name].built}
+		if r.When != "" {
+			var err error
+			if one.when, err = cfg.Expression(r.When); err != nil {
+				return nil, err
+			}
 		}
-		if when[r.Name], err = cfg.Expression(r.When); err != nil {
-			return nil, nil, err
-		}
+		all[r.Name] = one
 	}
-	return built, when, nil
+	return all, nil
 }
 
 // explainer explains one record after the other.
 type explainer struct {
 	explainOptions
-	cli     *cli
-	app     *config.App
-	filters map[string]config.Route
-	when    map[string]func(*sluice.Record) (bool, error)
-	built   map[string]config.BuiltRoute
-	n, bad  int // records; records that could not be explained
+	cli    *cli
+	app    *config.App
+	routes map[string]fileRoute
+	n, bad int // records; records that could not be explained
 }
 
 func (x *explainer) all(ctx context.Context, in io.Reader) error {
@@ -204,7 +209,8 @@ func (x *explainer) record(ctx context.Context, rec *sluice.Record) error {
 }
 
 func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.Verdict) explainedRoute {
-	built := x.built[v.Route.Name]
+	of := x.routes[v.Route.Name]
+	built := of.built
 	r := explainedRoute{Route: v.Route.Name, Kind: built.Kind, Takes: v.Takes}
 	if !v.Takes {
 		r.Why = x.why(rec, v)
@@ -214,8 +220,8 @@ func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.
 		r.Error = v.Err.Error()
 		return r
 	}
-	if when := x.when[v.Route.Name]; when != nil {
-		if _, err := when(rec); err != nil { // the route takes it, to park it
+	if of.when != nil {
+		if _, err := of.when(rec); err != nil { // the route takes it, to park it
 			r.Error = err.Error()
 			return r
 		}
@@ -254,7 +260,7 @@ func nothing(kind string) string {
 // why is the reason that a record does not take a route, in the words of the
 // file.
 func (x *explainer) why(rec *sluice.Record, v router.Verdict) string {
-	f := x.filters[v.Route.Name]
+	f := x.routes[v.Route.Name]
 	switch {
 	case v.Err != nil:
 		return v.Err.Error()

@@ -83,27 +83,20 @@ func (s eventSet) names() (names []string) {
 	return names
 }
 
-// wants is which events the routes take: of each type, of any type, and of
-// records that the time to live deleted.
-type wants struct {
-	types    map[string]eventSet
-	any      eventSet
-	ttlTypes map[string]bool
-	ttlAny   bool
-}
+// wants is which events the routes take, by entity type, where "*" is any: all of
+// them, and those that the time to live deleted.
+type wants struct{ all, ttl map[string]eventSet }
 
 func wanted(routes []config.Route) (wants, error) {
-	w := wants{types: map[string]eventSet{}, ttlTypes: map[string]bool{}}
+	w := wants{all: map[string]eventSet{}, ttl: map[string]eventSet{}}
 	for _, r := range routes {
-		for _, on := range r.On {
-			for _, word := range strings.Fields(on) {
-				if err := w.add(word, r); err != nil {
-					return w, fmt.Errorf("route %s: %w", r.Name, err)
-				}
+		for _, word := range strings.Fields(strings.Join(r.On, " ")) {
+			if err := w.add(word, r); err != nil {
+				return w, fmt.Errorf("route %s: %w", r.Name, err)
 			}
 		}
 	}
-	if len(w.types) == 0 && w.any == 0 && len(w.ttlTypes) == 0 && !w.ttlAny {
+	if len(w.all)+len(w.ttl) == 0 {
 		return w, errNoStream
 	}
 	return w, nil
@@ -125,20 +118,12 @@ func (w *wants) add(pattern string, r config.Route) error {
 	if len(r.Changed) > 0 {
 		set &^= removeBit // of a removed item no attribute has changed
 	}
+	of := w.all
 	if r.TTL == "only" {
-		if set &= removeBit; set != 0 && typ == "*" {
-			w.ttlAny = true
-		} else if set != 0 {
-			w.ttlTypes[typ] = true
-		}
-		return nil
+		of, set = w.ttl, set&removeBit
 	}
-	switch {
-	case set == 0:
-	case typ == "*":
-		w.any |= set
-	default:
-		w.types[typ] |= set
+	if set != 0 {
+		of[typ] |= set
 	}
 	return nil
 }
@@ -153,30 +138,26 @@ type group struct {
 
 // groups returns exactly the records of the routes, as far as filters can.
 func (w wants) groups() (list []group) {
-	if w.any != 0 {
-		list = append(list, group{events: w.any})
+	ofAny := w.all["*"]
+	if ofAny != 0 {
+		list = append(list, group{events: ofAny})
 	}
 	byEvents := map[eventSet][]string{}
-	for _, typ := range slices.Sorted(maps.Keys(w.types)) {
-		if rest := w.types[typ] &^ w.any; rest != 0 {
+	for _, typ := range slices.Sorted(maps.Keys(w.all)) {
+		if rest := w.all[typ] &^ ofAny; rest != 0 {
 			byEvents[rest] = append(byEvents[rest], typ)
 		}
 	}
 	for _, set := range slices.Sorted(maps.Keys(byEvents)) {
 		list = append(list, group{events: set, types: byEvents[set]})
 	}
-	if w.any&removeBit != 0 {
+	if ofAny&removeBit != 0 {
 		return list
 	}
-	if w.ttlAny {
+	if w.ttl["*"] != 0 {
 		return append(list, group{events: removeBit, ttl: true})
 	}
-	var ttl []string
-	for _, typ := range slices.Sorted(maps.Keys(w.ttlTypes)) {
-		if w.types[typ]&removeBit == 0 {
-			ttl = append(ttl, typ)
-		}
-	}
+	ttl := slices.DeleteFunc(slices.Sorted(maps.Keys(w.ttl)), func(typ string) bool { return w.all[typ]&removeBit != 0 })
 	if len(ttl) > 0 {
 		list = append(list, group{events: removeBit, ttl: true, types: ttl})
 	}
@@ -185,32 +166,23 @@ func (w wants) groups() (list []group) {
 
 // merged is one group of all types with the events of any of them.
 func (w wants) merged() []group {
-	if w.any != 0 || w.ttlAny {
-		return w.eventsOnly()
+	g := w.eventsOnly()
+	if w.all["*"]|w.ttl["*"] == 0 {
+		types := maps.Clone(w.all)
+		maps.Copy(types, w.ttl)
+		g[0].types = slices.Sorted(maps.Keys(types))
 	}
-	g := group{events: w.events()}
-	types := map[string]bool{}
-	for typ := range w.types {
-		types[typ] = true
-	}
-	for typ := range w.ttlTypes {
-		types[typ] = true
-	}
-	g.types = slices.Sorted(maps.Keys(types))
-	return []group{g}
+	return g
 }
 
-func (w wants) eventsOnly() []group { return []group{{events: w.events()}} }
-
-func (w wants) events() eventSet {
-	set := w.any
-	for _, s := range w.types {
-		set |= s
+func (w wants) eventsOnly() []group {
+	var set eventSet
+	for _, of := range []map[string]eventSet{w.all, w.ttl} {
+		for _, s := range of {
+			set |= s
+		}
 	}
-	if w.ttlAny || len(w.ttlTypes) > 0 {
-		set |= removeBit
-	}
-	return set
+	return []group{{events: set}}
 }
 
 // filterMaker writes groups as patterns.

@@ -233,25 +233,15 @@ func (r *reindexing) tellComparison(c reindex.Comparison) error {
 		_, err := fmt.Fprintln(r.stdout, plainLines(fmt.Sprint(c)))
 		return err
 	}
-	type difference struct {
-		ID             string `json:"id"`
-		Routing        string `json:"routing,omitempty"`
-		CurrentVersion int64  `json:"currentVersion"` // 0 when it is not there
-		OtherVersion   int64  `json:"otherVersion"`
-		Path           string `json:"path,omitempty"` // where the two bodies part
-	}
 	line := struct {
-		Current          string       `json:"current"`
-		Other            string       `json:"other"`
-		Equal            bool         `json:"equal"`
-		CurrentDocuments int64        `json:"currentDocuments"`
-		OtherDocuments   int64        `json:"otherDocuments"`
-		Compared         int          `json:"compared"`
-		Differences      []difference `json:"differences"`
-	}{c.Current, c.Other, c.Equal(), c.Counts[0], c.Counts[1], c.Sampled, []difference{}}
-	for _, d := range c.Differences {
-		line.Differences = append(line.Differences, difference{d.ID, d.Routing, d.Current, d.Other, d.Path})
-	}
+		Current          string               `json:"current"`
+		Other            string               `json:"other"`
+		Equal            bool                 `json:"equal"`
+		CurrentDocuments int64                `json:"currentDocuments"`
+		OtherDocuments   int64                `json:"otherDocuments"`
+		Compared         int                  `json:"compared"`
+		Differences      []reindex.Difference `json:"differences"`
+	}{c.Current, c.Other, c.Equal(), c.Counts[0], c.Counts[1], c.Sampled, append([]reindex.Difference{}, c.Differences...)}
 	return printJSON(r.stdout, line)
 }
 

@@ -171,9 +171,8 @@ type tail struct {
 	cli    *cli
 	paint  paint
 	route  *sluice.Route
-	router *router.Router               // of the file; one without routes else
-	built  map[string]config.BuiltRoute // of the file, by name
-	when   map[string]func(*sluice.Record) (bool, error)
+	router *router.Router                     // of the file; one without routes else
+	routes map[string]fileRoute               // of the file
 	passes func(*sluice.Record) (bool, error) // --where; nil: all
 	stop   func()
 
@@ -201,7 +200,7 @@ func (t *tail) prepare(ctx context.Context, cfg *config.Config) (err error) {
 		return err
 	}
 	t.router = app.Router
-	t.built, t.when, err = explanations(cfg, app)
+	t.routes, err = fileRoutes(cfg, app)
 	return err
 }
 

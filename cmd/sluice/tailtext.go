@@ -81,13 +81,14 @@ func (t *tail) takes(ctx context.Context, rec *sluice.Record) string {
 // fails says why a route would fail for a record, as far as the record alone
 // tells: no table is read for it.
 func (t *tail) fails(ctx context.Context, route string, rec *sluice.Record) error {
-	if when := t.when[route]; when != nil {
-		if _, err := when(rec); err != nil {
+	of := t.routes[route]
+	if of.when != nil {
+		if _, err := of.when(rec); err != nil {
 			return err
 		}
 	}
-	built, ok := t.built[route]
-	if !ok || built.Explain == nil || !slices.Contains([]string{"send", "project", "log"}, built.Kind) {
+	built := of.built
+	if built.Explain == nil || !slices.Contains([]string{"send", "project", "log"}, built.Kind) {
 		return nil
 	}
 	if _, err := built.Explain(ctx, rec); err != nil && !sluice.IsSkip(err) {

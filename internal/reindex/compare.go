@@ -25,10 +25,12 @@ type Comparison struct {
 
 // Difference is a document that is not the same in both.
 type Difference struct {
-	ID, Routing    string
-	Current, Other int64  // versions; 0 when it is not there
-	Bodies         bool   // both have it in equal versions, with different bodies
-	Path           string // where they part
+	ID      string `json:"id"`
+	Routing string `json:"routing,omitempty"`
+	Current int64  `json:"currentVersion"` // versions; 0 when it is not there
+	Other   int64  `json:"otherVersion"`
+	Bodies  bool   `json:"-"`              // both have it in equal versions, with different bodies
+	Path    string `json:"path,omitempty"` // where they part
 }
 
 // Equal reports whether nothing differs.

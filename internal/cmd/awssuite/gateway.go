@@ -157,11 +157,7 @@ func (g *gateway) read(w http.ResponseWriter, r *http.Request, service string) (
 
 // pass sends the request on and returns the answer's status and body. Large
 // answers go through memory: they are of a few MB.
-func (g *gateway) pass(q request, service, base string) (int, []byte) {
-	return g.passFor(q.r.Context(), q, service, base)
-}
-
-func (g *gateway) passFor(ctx context.Context, q request, service, base string) (int, []byte) {
+func (g *gateway) pass(ctx context.Context, q request, service, base string) (int, []byte) {
 	resp, err := g.account.send(ctx, service, base, q.r.Method, q.r.URL.RequestURI(), q.r.Header, q.body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the test's client sees what the gateway saw: a broken connection
@@ -206,7 +202,7 @@ func (g *gateway) serveSearch(w http.ResponseWriter, r *http.Request) {
 	case g.denied("es", action) != "":
 		q.answer(http.StatusForbidden, fmt.Appendf(nil, `{"Message":"policy.json does not allow es:%s"}`, action))
 	default:
-		status, body := g.pass(q, "es", base)
+		status, body := g.pass(q.r.Context(), q, "es", base)
 		q.answer(status, body)
 	}
 }

@@ -44,7 +44,7 @@ func (g *gateway) serveDynamoDB(w http.ResponseWriter, r *http.Request) {
 		g.createTable(q, base, names)
 	case "UpdateTable", "DeleteTable":
 		// What has begun is seen through, also when the test gives up.
-		status, body := g.passFor(g.ended, q, "dynamodb", base)
+		status, body := g.pass(g.ended, q, "dynamodb", base)
 		if status == 200 && q.op == "UpdateTable" {
 			g.tableIsActive(names[0])
 		}
@@ -54,13 +54,13 @@ func (g *gateway) serveDynamoDB(w http.ResponseWriter, r *http.Request) {
 		q.answer(status, body)
 	case "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems":
 		defer g.written(names)
-		status, body := g.pass(q, "dynamodb", base)
+		status, body := g.pass(q.r.Context(), q, "dynamodb", base)
 		q.answer(status, body)
 	case "Query", "Scan", "GetShardIterator":
 		g.settle(q, names)
 		fallthrough
 	default:
-		status, body := g.pass(q, "dynamodb", base)
+		status, body := g.pass(q.r.Context(), q, "dynamodb", base)
 		q.answer(status, body)
 	}
 }
@@ -100,7 +100,7 @@ func (g *gateway) createTable(q request, base string, names []string) {
 		g.remember(g.tables, name)
 		q.body = withTags(q.body, "Tags", []map[string]string{{"Key": tagKey, "Value": g.run}})
 	}
-	status, body := g.passFor(g.ended, q, "dynamodb", base)
+	status, body := g.pass(g.ended, q, "dynamodb", base)
 	if status == 200 {
 		g.tableIsActive(names[0])
 	}

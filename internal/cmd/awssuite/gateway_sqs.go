@@ -35,16 +35,16 @@ func (g *gateway) serveSQS(w http.ResponseWriter, r *http.Request) {
 	case "CreateQueue":
 		g.remember(g.queues, name)
 		q.body = withTags(q.body, "tags", map[string]string{tagKey: g.run})
-		status, body := g.passFor(g.ended, q, "sqs", g.account.urls.sqs)
+		status, body := g.pass(g.ended, q, "sqs", g.account.urls.sqs)
 		q.answer(status, body)
 	case "DeleteQueue":
-		status, body := g.passFor(g.ended, q, "sqs", g.account.urls.sqs)
+		status, body := g.pass(g.ended, q, "sqs", g.account.urls.sqs)
 		if status == 200 {
 			g.forget(g.queues, name)
 		}
 		q.answer(status, body)
 	default:
-		status, body := g.pass(q, "sqs", g.account.urls.sqs)
+		status, body := g.pass(q.r.Context(), q, "sqs", g.account.urls.sqs)
 		q.answer(status, body)
 	}
 }
