@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -24,7 +23,7 @@ func (p *letterPlace) elsewhere(path string, cfg *config.Config) (all []holder) 
 		return nil
 	}
 	for _, d := range daemons.Noted(p.c.env) {
-		if (!p.named(cfg) || d.Application == p.name(cfg)) && !sameFile(d.State, path) && isHeld(d.State) {
+		if (!p.named(cfg) || d.Application == p.name(cfg)) && !daemons.SameFile(d.State, path) && isHeld(d.State) {
 			if url, err := p.holderURL(d.State, cfg); err == nil {
 				all = append(all, holder{d.State, url})
 			}
@@ -45,12 +44,6 @@ func isHeld(path string) bool {
 		err = store.Close()
 	}
 	return errors.Is(err, boltstate.ErrLocked)
-}
-
-func sameFile(a, b string) bool {
-	infoA, errA := os.Stat(a)
-	infoB, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // stateAt returns the state file of the running daemon that listens at a URL, or

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/retrying"
+	"github.com/sluicehq/sluice/internal/routed"
 )
 
 const (
@@ -35,10 +36,10 @@ type calls struct{ routes []*routeCalls }
 // watchCalls returns a Matcher as m whose calls are watched.
 func watchCalls(m sluice.Matcher) (*calls, sluice.Matcher) {
 	c := &calls{}
-	return c, rewritten(m, func(r *sluice.Route) sluice.Handler {
-		rc := &routeCalls{name: r.Name, lasts: max(failureLasts, 2*r.MaxBackoff)}
+	return c, routed.Rewrite(m, func(own *sluice.Route) {
+		rc := &routeCalls{name: own.Name, lasts: max(failureLasts, 2*own.MaxBackoff)}
 		c.routes = append(c.routes, rc)
-		return rc.watched(r.Handler)
+		own.Handler = rc.watched(own.Handler)
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/routed"
 )
 
 // Variables, so that tests of the whole daemon need not wait.
@@ -155,24 +156,25 @@ func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 	if known, ok := m.(interface{ TakesMessages(route int) bool }); ok {
 		takesMessages = known.TakesMessages
 	}
-	held := rewritten(m, func(r *sluice.Route) sluice.Handler {
+	held := routed.Rewrite(m, func(own *sluice.Route) {
 		var mine []*sinkCheck
 		for _, one := range c.holding {
-			if slices.Contains(one.routes, r.Name) {
+			if slices.Contains(one.routes, own.Name) {
 				mine = append(mine, one)
 			}
 		}
-		if takesMessages(r.Index) {
+		if takesMessages(own.Index) {
 			c.receivers = append(c.receivers, mine)
 		}
 		if len(mine) == 0 {
-			return r.Handler
+			return
 		}
-		return func(ctx context.Context, rec *sluice.Record) error {
+		handler := own.Handler
+		own.Handler = func(ctx context.Context, rec *sluice.Record) error {
 			if i := slices.IndexFunc(mine, (*sinkCheck).holds); i >= 0 {
 				return mine[i].wish(rec)
 			}
-			return r.Handler(ctx, rec)
+			return handler(ctx, rec)
 		}
 	})
 	if len(c.receivers) > 0 {

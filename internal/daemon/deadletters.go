@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/daemons"
 	"github.com/sluicehq/sluice/internal/letters"
 )
 
@@ -105,18 +105,12 @@ func meantFor(state, application string, h http.Handler) http.Handler {
 			http.Error(w, fmt.Sprintf("this daemon is of the application %q, not %q", application, meant), http.StatusMisdirectedRequest)
 			return
 		}
-		if meant := r.Header.Get(StateHeader); meant != "" && !sameFile(meant, state) {
+		if meant := r.Header.Get(StateHeader); meant != "" && !daemons.SameFile(meant, state) {
 			http.Error(w, fmt.Sprintf("this daemon holds the state file %s, not %s", state, meant), http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-func sameFile(a, b string) bool {
-	infoA, errA := os.Stat(a)
-	infoB, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // statusError is a response that reports no failure.

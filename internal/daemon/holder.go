@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,17 +57,12 @@ func holderOf(address string) string {
 
 // applicationAt asks a daemon for its application. It needs no token.
 func applicationAt(address string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/livez", nil)
-	if err != nil {
-		return ""
-	}
 	client := http.Client{
+		Timeout:       time.Second,
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the listener must not redirect the token
 	}
-	resp, err := client.Do(req)
+	resp, err := client.Get("http://" + address + "/livez")
 	if err != nil {
 		return ""
 	}

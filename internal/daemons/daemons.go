@@ -32,6 +32,13 @@ func folder(env func(string) string) string {
 	return filepath.Join(home, in)
 }
 
+// SameFile reports whether two paths lead to one state file.
+func SameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
 // Note notes a daemon, and replaces an earlier note with its state file, until the
 // returned function is called. The caller holds the state file. Without a home
 // directory nothing is noted.

@@ -56,7 +56,7 @@ var rules = []rule{
 	{pkgs: "internal/snapshot", ours: []string{".", "flow", "state", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/latectx"}},
 
 	{pkgs: "internal/reread", ours: []string{".", "item/sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi"}},
-	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/wire"}},
+	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/routed", "internal/wire"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state", "internal/wire"}},
 	{pkgs: "internal/wire", ours: []string{"."}, stdOnly: true},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
@@ -97,7 +97,7 @@ var rules = []rule{
 
 	// What brings them together.
 	{pkgs: "run", ours: []string{"internal/daemon", ".", "metrics"}},
-	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", "internal/routed", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash", "internal/versiontext"}},

@@ -66,15 +66,6 @@ func (s *OpenSearch) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for attempt := 1; ; attempt++ {
-		p, err := launchOn(ctx, s.start, port, s.run, s.options.Timeout)
-		if errors.Is(err, errPortTaken) && attempt < 5 {
-			continue // by a connection of somebody's, which ends
-		}
-		if err != nil {
-			return err
-		}
-		s.process = p
-		return nil
-	}
+	s.process, err = onPort(func() (*process, error) { return launchOn(ctx, s.start, port, s.run, s.options.Timeout) })
+	return err
 }

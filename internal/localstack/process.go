@@ -31,16 +31,21 @@ var errPortTaken = errors.New("port taken by another process")
 
 // launch starts a server on a free loopback port and returns when it answers.
 func launch(ctx context.Context, st start, run string, timeout time.Duration) (*process, error) {
-	for attempt := 1; ; attempt++ {
+	return onPort(func() (*process, error) {
 		port, err := freePort()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", st.server.name, err)
 		}
-		p, err := launchOn(ctx, st, port, run, timeout)
-		if errors.Is(err, errPortTaken) && attempt < 5 {
-			continue
+		return launchOn(ctx, st, port, run, timeout)
+	})
+}
+
+// onPort tries again where somebody's connection has the port, which ends.
+func onPort(start func() (*process, error)) (*process, error) {
+	for attempt := 1; ; attempt++ {
+		if p, err := start(); !errors.Is(err, errPortTaken) || attempt == 5 {
+			return p, err
 		}
-		return p, err
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/routed"
 )
 
 // limited is a Matcher whose routes give a record up after some attempts: a replay
 // does not wait for an outage to end.
 type limited struct {
 	sluice.Matcher
-	routes   []*sluice.Route
 	attempts int
 	items    *Items
 
@@ -26,13 +26,11 @@ type limited struct {
 var errBehind = errors.New("an earlier change of the item has failed again")
 
 func limit(m sluice.Matcher, attempts int, items *Items) *limited {
-	l := &limited{Matcher: m, attempts: attempts, items: items, failed: make(map[string]int)}
-	for _, rt := range m.Routes() {
-		one := *rt
-		one.Handler = l.handler(&one, rt.Handler)
-		one.MaxAge = ages // the records are old, and nothing forgets them
-		l.routes = append(l.routes, &one)
-	}
+	l := &limited{attempts: attempts, items: items, failed: make(map[string]int)}
+	l.Matcher = routed.Rewrite(m, func(own *sluice.Route) {
+		own.Handler = l.handler(own, own.Handler)
+		own.MaxAge = ages // the records are old, and nothing forgets them
+	})
 	return l
 }
 
@@ -44,8 +42,7 @@ func (l *limited) handler(rt *sluice.Route, h sluice.Handler) sluice.Handler {
 			return sluice.Permanent(errBehind)
 		}
 		err := h(ctx, rec)
-		switch {
-		case err == nil || sluice.IsSkip(err) || ctx.Err() != nil || sluice.IsPermanent(err):
+		if err == nil || sluice.IsSkip(err) || ctx.Err() != nil || sluice.IsPermanent(err) {
 			return err
 		}
 		name := fmt.Sprintf("%d %s %s %s", rt.Index, rec.StreamARN, rec.Sequence, rec.EventID)
@@ -65,17 +62,6 @@ func (l *limited) handler(rt *sluice.Route, h sluice.Handler) sluice.Handler {
 		}
 		return err
 	}
-}
-
-func (l *limited) Routes() []*sluice.Route { return l.routes }
-
-func (l *limited) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
-	n := len(dst)
-	dst, err := l.Matcher.Match(dst, rec)
-	for i := n; i < len(dst); i++ {
-		dst[i] = l.routes[dst[i].Index]
-	}
-	return dst, err
 }
 
 // only is a Matcher for one route. Where strict is set, it must take each record:

@@ -129,27 +129,20 @@ type Progress struct {
 }
 
 func (o ScanOptions) withDefaults() ScanOptions {
-	set(&o.Share, defaultShare)
-	set(&o.CallTimeout, 30*time.Second)
-	set(&o.StartTimeout, 5*time.Second)
-	set(&o.Patience, 5*time.Minute)
+	o.Share = cmp.Or(o.Share, defaultShare)
+	o.CallTimeout = cmp.Or(o.CallTimeout, 30*time.Second)
+	o.StartTimeout = cmp.Or(o.StartTimeout, 5*time.Second)
+	o.Patience = cmp.Or(o.Patience, 5*time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 
 func (o Options) withDefaults() Options {
-	set(&o.Application, "sluice")
-	set(&o.GiveUpAfter, 100)
-	set(&o.SaveEvery, time.Second)
-	set(&o.Grace, 25*time.Second)
+	o.Application = cmp.Or(o.Application, "sluice")
+	o.GiveUpAfter = cmp.Or(o.GiveUpAfter, 100)
+	o.SaveEvery = cmp.Or(o.SaveEvery, time.Second)
+	o.Grace = cmp.Or(o.Grace, 25*time.Second)
 	o.Scan = o.Scan.withDefaults()
 	o.Flow.Logger = cmp.Or(o.Flow.Logger, o.Scan.Logger)
 	return o
-}
-
-func set[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -117,6 +117,17 @@ func (b *book) marks(ctx context.Context) ([]mark, error) {
 	return marks, nil
 }
 
+// totals returns how many segments are done, and the items of all.
+func totals(marks []mark) (done int, items int64) {
+	for _, m := range marks {
+		items += m.Items
+		if m.Done {
+			done++
+		}
+	}
+	return done, items
+}
+
 // put stores one value.
 func (b *book) put(ctx context.Context, name string, v any) error {
 	data, err := json.Marshal(v)

@@ -200,13 +200,7 @@ func (s *Source) resume(ctx context.Context) ([]mark, error) {
 		if err != nil {
 			return nil, failed("read", err)
 		}
-		done, items := 0, int64(0)
-		for _, m := range marks {
-			items += m.Items
-			if m.Done {
-				done++
-			}
-		}
+		done, items := totals(marks)
 		s.log.Info("the backfill goes on", "begun", b.head.Begun, "segments", len(marks), "done", done, "items", items)
 		return marks, nil
 	}

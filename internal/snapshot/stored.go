@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -38,20 +37,12 @@ func List(ctx context.Context, store state.Values, app string) (all []Stored, er
 		if h.Sum != nil {
 			s.Items, s.Done = h.Sum.Items, h.Segments
 		} else {
-			for i := range h.Segments {
-				var m mark
-				data, ok, err := store.GetValue(ctx, app, fmt.Sprintf("%s/%s/%03d", v.Name, h.Generation, i))
-				if err != nil {
-					return nil, err
-				}
-				if !ok || json.Unmarshal(data, &m) != nil {
-					continue
-				}
-				s.Items += m.Items
-				if m.Done {
-					s.Done++
-				}
+			b := &book{store: store, app: app, name: v.Name, head: h, timeout: time.Minute}
+			marks, err := b.marks(ctx)
+			if err != nil {
+				return nil, err
 			}
+			s.Done, s.Items = totals(marks)
 		}
 		all = append(all, s)
 	}
