@@ -83,8 +83,7 @@ func (c *cli) load() (*config.Config, error) {
 // and nobody has named one.
 func (c *cli) loadMaybe() (*config.Config, error) {
 	cfg, err := c.load()
-	var none *noFileError
-	if errors.As(err, &none) && !none.named {
+	if none, ok := errors.AsType[*noFileError](err); ok && !none.named {
 		return nil, nil
 	}
 	return cfg, err

@@ -51,7 +51,7 @@ docs/audit.md.
 				return err
 			}
 			bar := newCounting(c.stderr, "items and documents looked at")
-			out := &report{w: c.stdout, json: asJSON, from: src.place()}
+			out := &report{printer: printer{w: c.stdout, json: asJSON}, from: src.place()}
 			a := audit.Audit{
 				Scan: src.scan, Project: src.project, Read: src.store.Get, Get: client.Get, List: list(client, src.index),
 				Indices: literal(src.index), Marks: src.marks(client), Sample: sample, Settle: settle,

@@ -27,7 +27,7 @@ func TestReportOfFailure(t *testing.T) {
 		{audit.Result{Items: 1, Documents: 1}, nil, false, "1 item, 1 document expected, "},
 	} {
 		var out strings.Builder
-		(&report{w: &out, json: tt.json}).result(tt.result, tt.err)
+		(&report{printer: printer{w: &out, json: tt.json}}).result(tt.result, tt.err)
 		if !strings.Contains(out.String(), tt.want) || tt.want == "" && out.Len() > 0 {
 			t.Errorf("%+v, %v: %q, want %q", tt.result, tt.err, &out, tt.want)
 		}
@@ -38,7 +38,7 @@ func TestReportOfFailure(t *testing.T) {
 func TestReportIsShort(t *testing.T) {
 	for _, asJSON := range []bool{false, true} {
 		var out strings.Builder
-		r := &report{w: &out, json: asJSON}
+		r := &report{printer: printer{w: &out, json: asJSON}}
 		for i := range 43 {
 			r.drift(audit.Drift{Kind: audit.Ghost, Ref: document.Ref{Index: "things", ID: fmt.Sprint(i)}})
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -14,29 +13,13 @@ import (
 
 // report prints the results of an audit.
 type report struct {
-	w     io.Writer
-	json  bool
+	printer
 	from  string // tables and index
-	err   error
 	lines map[audit.Kind]int
 }
 
 // maxLines is how many lines each kind of drift has, unless they are for a program.
 const maxLines = 20
-
-func (r *report) print(text string, v any) {
-	if r.json {
-		b, err := json.Marshal(v)
-		if err != nil {
-			r.err = err
-			return
-		}
-		text = string(b)
-	}
-	if _, err := fmt.Fprintln(r.w, text); err != nil && r.err == nil {
-		r.err = err
-	}
-}
 
 func (r *report) drift(d audit.Drift) {
 	if r.lines == nil {

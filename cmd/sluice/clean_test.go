@@ -100,7 +100,7 @@ func TestOthersTextIsPlainEverywhere(t *testing.T) {
 			return err
 		},
 		"audit": func(out io.Writer, text string) error {
-			r := report{w: out}
+			r := report{printer: printer{w: out}}
 			r.drift(audit.Drift{Kind: audit.Missing, Ref: document.Ref{Index: text, ID: text}, Path: text, Err: errors.New(text)})
 			r.drift(audit.Drift{Kind: audit.Failed, Table: text, Err: errors.New(text)})
 			return r.err

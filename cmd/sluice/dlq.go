@@ -17,7 +17,7 @@ import (
 )
 
 func dlqCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := commandGroup(&cobra.Command{
 		Use:   "dlq",
 		Short: "List, run again and delete dead letters",
 		Long: `List dead letters, the records that failed for good, run them again, or delete them.
@@ -29,10 +29,7 @@ shorten an id. More: docs/dead-letters.md.`,
   sluice dlq show ID --payload
   sluice dlq redrive --route 'new search' --dry-run
   sluice dlq purge --queue failed --table orders --since 2h`,
-		Args: knownSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(dlqListCommand(c), dlqShowCommand(c), dlqRedriveCommand(c), dlqPurgeCommand(c))
+	}, dlqListCommand(c), dlqShowCommand(c), dlqRedriveCommand(c), dlqPurgeCommand(c))
 	for _, sub := range cmd.Commands() {
 		completeBy(sub, "queue", c.ofFile(func(cfg *config.Config) []string { return []string{cfg.DeadLetter.Queue} }))
 		if sub.Flags().Lookup("table") != nil {

@@ -360,8 +360,7 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 	var fetch deadletter.Fetch
 	if redriving {
 		_, app, err := p.c.loadApp(ctx)
-		var none *noFileError
-		if errors.As(err, &none) {
+		if none, ok := errors.AsType[*noFileError](err); ok {
 			err = fmt.Errorf("a redrive runs the routes of the configuration, and there is no %s here: name it by --config or $%s, or ask the running daemon by --daemon, which has routes", none.path, configEnv)
 		}
 		if err != nil {

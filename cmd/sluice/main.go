@@ -60,8 +60,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 		err = plainError{err}
 	}
 	exit := daemon.Exit(err, "sluice", c.stderr, strings.Fields(cmd.CommandPath())[1:]...)
-	var found *findings
-	if errors.As(err, &found) {
+	if errors.As(err, new(*findings)) {
 		return exitFound
 	}
 	return exit
@@ -183,6 +182,14 @@ func knownFlag(cmd *cobra.Command, err error) error {
 		}
 	}
 	return &daemon.UsageError{Err: err}
+}
+
+// commandGroup makes cmd a command that only has others.
+func commandGroup(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args = knownSubcommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subs...)
+	return cmd
 }
 
 // noArguments is cobra.NoArgs with an error that counts as wrong usage.

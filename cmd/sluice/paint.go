@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 
@@ -28,6 +29,24 @@ func (p paint) bold(text string) string  { return p.in(text, color.Bold) }
 func (p paint) faint(text string) string { return p.in(text, color.Faint) }
 func (p paint) good(text string) string  { return p.in(text, color.FgGreen) }
 func (p paint) bad(text string) string   { return p.in(text, color.FgRed) }
+
+// printer prints findings one by one: lines of JSON, or of text. err is the first
+// error.
+type printer struct {
+	w    io.Writer
+	json bool
+	err  error
+}
+
+func (p *printer) print(text string, v any) {
+	var err error
+	if p.json {
+		err = printLine(p.w, v)
+	} else {
+		_, err = io.WriteString(p.w, text+"\n")
+	}
+	p.err = cmp.Or(p.err, err)
+}
 
 // printLine prints v as one line of NDJSON.
 func printLine(w io.Writer, v any) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -95,7 +94,7 @@ func (c *cli) recount(ctx context.Context, o recountOptions) error {
 	if err != nil {
 		return err
 	}
-	out := &recounting{cli: c, o: o}
+	out := &recounting{printer: printer{w: c.stdout, json: o.asJSON}, cli: c, o: o}
 	for _, one := range counters {
 		parents := func(yield func(sluice.Item, error) bool) { yield(key, nil) }
 		if !key.Exists() {
@@ -189,12 +188,12 @@ func indexFault(ctx context.Context, route string, one rollup.Recount) error {
 
 // recounting prints what recounts find.
 type recounting struct {
+	printer
 	cli    *cli
 	o      recountOptions
 	wrong  int
 	failed int
 	braked bool
-	err    error // of printing
 }
 
 func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.Seq2[sluice.Item, error]) error {
@@ -299,7 +298,7 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 	case err == nil && done.Brake != nil:
 		text += "\n--repair would stop: " + lowering(done.Brake)
 	case err == nil, done.Brake != nil:
-	case done.Parents == 0 && !r.o.asJSON:
+	case done.Parents == 0 && !r.json:
 		return // the error is all that there is to say
 	default:
 		text = "so far: " + text
@@ -313,16 +312,4 @@ func lowering(b *rollup.BrakeError) string {
 		return fmt.Sprintf("%v; if it is the right one: --trust-tables --max-deletes %d lowers them", b, b.Lowered)
 	}
 	return fmt.Sprintf("%v: --max-deletes %d lowers them", b, b.Lowered)
-}
-
-func (r *recounting) print(text string, line any) {
-	var err error
-	if r.o.asJSON {
-		err = printLine(r.cli.stdout, line)
-	} else {
-		_, err = io.WriteString(r.cli.stdout, text+"\n")
-	}
-	if r.err == nil {
-		r.err = err
-	}
 }

@@ -47,7 +47,7 @@ func customers(names ...string) (one rollup.Recount, parents iter.Seq2[sluice.It
 func TestRecountSaysThatItLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, errs bytes.Buffer
-		r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute}}
+		r := &recounting{printer: printer{w: &out}, cli: &cli{stderr: &errs}, o: recountOptions{settle: time.Minute}}
 		one, parents := customers("a", "b")
 		if err := r.run(t.Context(), one, parents); err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestRecountBrake(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute, repair: tt.repair, asJSON: tt.json, maxDeletes: tt.most}}
+			r := &recounting{printer: printer{w: &out, json: tt.json}, cli: &cli{stderr: &errs}, o: recountOptions{settle: time.Minute, repair: tt.repair, maxDeletes: tt.most}}
 			one, parents := customers("a", "b")
 			one.Transact = func(context.Context, ...dynamo.Op) error { return nil }
 			err := r.run(t.Context(), one, parents)
@@ -114,7 +114,7 @@ func TestRecountWithoutChildren(t *testing.T) {
 	for _, trust := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute, repair: true, maxDeletes: 2, trust: trust}}
+			r := &recounting{printer: printer{w: &out}, cli: &cli{stderr: &errs}, o: recountOptions{settle: time.Minute, repair: true, maxDeletes: 2, trust: trust}}
 			one, parents := customers("a", "b")
 			one.Transact = func(context.Context, ...dynamo.Op) error { return nil }
 			one.Children = func(context.Context, sluice.Item) iter.Seq2[sluice.Item, error] {
@@ -132,7 +132,7 @@ func TestRecountWithoutChildren(t *testing.T) {
 func TestRecountOfATextSaysWhich(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, errs bytes.Buffer
-		r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute}}
+		r := &recounting{printer: printer{w: &out}, cli: &cli{stderr: &errs}, o: recountOptions{settle: time.Minute}}
 		one, parents := customers("a", "b")
 		get := one.Get
 		one.Get = func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error) {
@@ -184,7 +184,7 @@ func TestRecountThatFailsAtOnce(t *testing.T) {
 		true:  `{"table":"customers","attribute":"orders","parents":0,"right":0,"settled":0,"wrong":0,"busy":0,"gone":0,"error":"reading {\"id\":{\"S\":\"a\"}} of table customers: EOF"}` + "\n",
 	} {
 		var out, errs bytes.Buffer
-		r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute, asJSON: asJSON}}
+		r := &recounting{printer: printer{w: &out, json: asJSON}, cli: &cli{stderr: &errs}, o: recountOptions{settle: time.Minute}}
 		one, parents := customers("a")
 		one.Get = func(context.Context, string, sluice.Item) (sluice.Item, error) { return sluice.Item{}, io.EOF }
 		if err := r.run(t.Context(), one, parents); !errors.Is(err, io.EOF) || out.String() != want {
@@ -206,7 +206,7 @@ func TestRecountIsStopped(t *testing.T) {
 			var out, errs bytes.Buffer
 			ctx, stop := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, stop)
-			r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute, asJSON: tt.asJSON}}
+			r := &recounting{printer: printer{w: &out, json: tt.asJSON}, cli: &cli{stderr: &errs}, o: recountOptions{settle: time.Minute}}
 			one, parents := customers("a", "b")
 			err := r.run(ctx, one, parents)
 			if err == nil || err.Error() != "stopped before all counters were looked at: the same command begins anew" {

@@ -23,7 +23,7 @@ import (
 )
 
 func stateCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "state",
 		Short: "Show or reset the state file of a daemon",
 		Long: `Show or reset the state file of a stopped daemon: the position of each shard, gaps,
@@ -31,11 +31,7 @@ backfills and dead letters. For a running daemon use sluice status.`,
 		Example: `  sluice state list
   sluice state show orders
   sluice state reset orders --to LATEST`,
-		Args: knownSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(stateListCommand(c), stateShowCommand(c), stateResetCommand(c))
-	return cmd
+	}, stateListCommand(c), stateShowCommand(c), stateResetCommand(c))
 }
 
 // stateFile is the file that a command is about.

@@ -38,8 +38,7 @@ func stream(name string) (poller.Stream, error) {
 // describe asks for a table; its error says what to do.
 func describeTable(ctx context.Context, cfg aws.Config, table string) (*types.TableDescription, error) {
 	out, err := dynamodb.NewFromConfig(cfg).DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
-	var gone *types.ResourceNotFoundException
-	if errors.As(err, &gone) {
+	if errors.As(err, new(*types.ResourceNotFoundException)) {
 		return nil, fmt.Errorf("table %q: %w", table, awsclient.NoTable(cfg, err))
 	}
 	if err != nil {

@@ -38,8 +38,7 @@ text.`,
 				return err
 			}
 			err = stopped(cmd.Context(), c.validate(cmd.Context(), &v, connect, recs), "all were asked")
-			var none *noFileError
-			if errors.As(err, &none) {
+			if errors.As(err, new(*noFileError)) {
 				return err
 			}
 			v.add(err)

@@ -102,8 +102,7 @@ func (a *account) removeDomain(ctx context.Context, name, run string) error {
 			return false, errNotOurs
 		}
 		err = a.domainCall(ctx, http.MethodDelete, domainPath+"/"+name, nil, nil)
-		var refused *domainError
-		if s.Processing && errors.As(err, &refused) {
+		if s.Processing && errors.As(err, new(*domainError)) {
 			return false, nil // again when it has been made
 		}
 		return false, err // the next look sees that it is Deleted

@@ -142,9 +142,8 @@ func (g *gateway) tableIsGone(name string) {
 // tableStatus returns "" for a table that is not there.
 func (a *account) tableStatus(ctx context.Context, name string) (types.TableStatus, error) {
 	out, err := a.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
-	var missing *types.ResourceNotFoundException
 	switch {
-	case errors.As(err, &missing):
+	case errors.As(err, new(*types.ResourceNotFoundException)):
 		return "", nil
 	case err != nil:
 		return "", err

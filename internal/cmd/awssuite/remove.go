@@ -75,9 +75,7 @@ func (a *account) removeTable(ctx context.Context, name, run string) error {
 			}
 		}
 		_, err = a.tables.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
-		var busy *ddbtypes.ResourceInUseException
-		var gone *ddbtypes.ResourceNotFoundException
-		if errors.As(err, &busy) || errors.As(err, &gone) {
+		if errors.As(err, new(*ddbtypes.ResourceInUseException)) || errors.As(err, new(*ddbtypes.ResourceNotFoundException)) {
 			return false, nil
 		}
 		asked = err == nil
@@ -197,10 +195,8 @@ func (a *account) owned(ctx context.Context, all []resource) (ours, others []res
 		if !is {
 			is, err = a.owns(ctx, r, "")
 		}
-		var noTable *ddbtypes.ResourceNotFoundException
-		var noQueue *sqstypes.QueueDoesNotExist
 		switch {
-		case errors.As(err, &noTable), errors.As(err, &noQueue): // it went meanwhile
+		case errors.As(err, new(*ddbtypes.ResourceNotFoundException)), errors.As(err, new(*sqstypes.QueueDoesNotExist)): // it went meanwhile
 		case err != nil:
 			return nil, nil, fmt.Errorf("%s: %w", r, err)
 		case is:
