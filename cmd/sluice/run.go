@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
 )
@@ -132,10 +133,13 @@ func fromFile(flag func(name string) bool, o *daemon.Options, cfg *config.Config
 	set(flag("log-level"), &o.LogLevel, cfg.Daemon.LogLevel)
 	set(flag("dead-letter"), &o.DeadLetter, cfg.DeadLetter.Park)
 	o.Region = cfg.AWS.Region
-	o.Limits = daemon.Limits{
+	o.Limits = flow.Options{
 		Concurrency: cfg.Limits.Concurrency, Window: cfg.Limits.Window, WindowBytes: cfg.Limits.WindowBytes,
-		HeldBytes: cfg.Limits.HeldBytes, MaxAhead: cfg.Limits.MaxAhead, Order: cfg.Limits.Order, StuckAfter: time.Duration(cfg.Limits.StuckAfter),
+		HeldBytes: cfg.Limits.HeldBytes, MaxAhead: cfg.Limits.MaxAhead, StuckAfter: time.Duration(cfg.Limits.StuckAfter),
 		MaxAge: time.Duration(cfg.DeadLetter.MaxAge),
+	}
+	if cfg.Limits.Order == "shard" {
+		o.Limits.Order = flow.ByShard
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/streamtest"
@@ -43,7 +44,7 @@ func TestFileReachesDaemon(t *testing.T) {
 		Application: "shop", Tables: []string{"orders"}, Queues: []string{"jobs"}, Start: "LATEST", Backfill: true, BackfillUnits: 7,
 		State: "s.db", Listen: "127.0.0.1:1", DeadLetter: "item", Grace: 6 * time.Second, LogFormat: "json", LogLevel: "warn", Pprof: true, RequireSinks: true, TokenFile: "t", AllowHosts: []string{"h"},
 		Region: "eu-west-1",
-		Limits: daemon.Limits{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: "shard", StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
+		Limits: flow.Options{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: flow.ByShard, StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
 	}
 	var o daemon.Options
 	fromFile(func(string) bool { return false }, &o, cfg)

@@ -16,50 +16,14 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-func TestLimits(t *testing.T) {
-	for _, tt := range []struct {
-		l    Limits
-		want string // "": valid
-	}{
-		{Limits{}, ""},
-		{Limits{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: "item", StuckAfter: time.Second, MaxAge: 23 * time.Hour}, ""},
-		{Limits{Order: "shard"}, ""},
-		{Limits{Concurrency: -1}, "limits: concurrency is -1"},
-		{Limits{Window: -2}, "limits: window is -2"},
-		{Limits{WindowBytes: -3}, "limits: windowBytes is -3"},
-		{Limits{HeldBytes: -3}, "limits: heldBytes is -3"},
-		{Limits{MaxAhead: -4}, "limits: maxAhead is -4"},
-		{Limits{StuckAfter: -time.Second}, "limits: stuckAfter is -1s"},
-		{Limits{StuckAfter: time.Microsecond}, "limits: stuckAfter is 1µs: want 1ms at least"},
-		{Limits{MaxAge: -time.Second}, "limits: maxAge is -1s"},
-		{Limits{MaxAge: 24 * time.Hour}, "want 23h0m0s at most"},
-		{Limits{Order: "key"}, `limits: order is "key": want item or shard`},
-	} {
-		err := tt.l.validate()
-		if tt.want == "" {
-			if err == nil {
-				err = tt.l.flow().Validate()
-			}
-			if err != nil {
-				t.Errorf("%+v: %v", tt.l, err)
-			}
-			continue
-		}
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v, want %q", tt.l, err, tt.want)
-		}
+// A record that fails is parked before the stream forgets it.
+func TestMaxAgeLeavesTimeToPark(t *testing.T) {
+	for age, valid := range map[time.Duration]bool{23 * time.Hour: true, 24 * time.Hour: false} {
 		o := testOptions("state.db")
-		o.Tables, o.Limits = []string{"t"}, tt.l
-		if err := o.validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("options with %+v: %v, want %q", tt.l, err, tt.want)
+		o.Tables, o.Limits = []string{"t"}, flow.Options{MaxAge: age}
+		if err := o.validate(); (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "want 23h0m0s at most") {
+			t.Errorf("%v: %v", age, err)
 		}
-	}
-	got := Limits{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: "shard", StuckAfter: time.Second, MaxAge: time.Hour}.flow()
-	if got.Concurrency != 1 || got.Window != 2 || got.WindowBytes != 3 || got.HeldBytes != 5 || got.MaxAhead != 4 || got.Order != flow.ByShard || got.StuckAfter != time.Second || got.MaxAge != time.Hour {
-		t.Errorf("flow options %+v", got)
-	}
-	if (Limits{}).flow().Order != flow.ByItem || (Limits{Order: "item"}).flow().Order != flow.ByItem {
-		t.Error("the default order is not that of items")
 	}
 }
 
@@ -94,7 +58,7 @@ func TestLimitsReachTheFlows(t *testing.T) {
 		table.Put(map[string]any{"id": id})
 	}
 	o := testOptions(filepath.Join(t.TempDir(), "state.db"))
-	o.Tables, o.Start, o.Endpoint, o.Limits = []string{"orders"}, "TRIM_HORIZON", svc.URL(), Limits{Order: "shard"}
+	o.Tables, o.Start, o.Endpoint, o.Limits = []string{"orders"}, "TRIM_HORIZON", svc.URL(), flow.Options{Order: flow.ByShard}
 	o.startTimeout = 10 * time.Second
 	if err := Run(ctx, app, o, environment(nil), io.Discard); err != nil {
 		t.Fatal(err)

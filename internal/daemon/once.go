@@ -70,7 +70,7 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	}
 	s.Application, s.Table, s.Store, s.Grace = o.Application, o.tableNames()[0], store, o.Grace-min(time.Second, o.Grace/10)
 	box := deadletter.NewBox(store, o.Application)
-	s.Flow = o.Limits.flow()
+	s.Flow = o.Limits
 	s.Scan.Logger, s.Flow.Logger, s.Flow.DeadLetter = logger, logger, box
 	source, err := snapshot.New(aws("dynamodb"), m, s)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -52,8 +53,9 @@ type Options struct {
 	Repairs []string
 
 	// Limits of concurrent work have no flags: an application's configuration
-	// sets them.
-	Limits Limits
+	// sets them. Concurrency and StuckAfter also apply to each queue. The others do
+	// not apply to queues, whose messages are ordered only in groups.
+	Limits flow.Options
 
 	// BackfillUnits is --backfill-units, SLUICE_BACKFILL_UNITS: read units a
 	// second; 0 is the default of package snapshot.
@@ -210,8 +212,8 @@ func (o Options) validate() error {
 			bad("endpoint-dynamodb", "%w", err)
 		}
 	}
-	if err := o.Limits.validate(); err != nil {
-		errs = append(errs, err)
+	if o.Limits.MaxAge > mostAge {
+		errs = append(errs, fmt.Errorf("limits: maxAge is %v: want %v at most, because a stream forgets its records after 24h", o.Limits.MaxAge, mostAge))
 	}
 	if o.Pprof && o.Listen == "off" {
 		bad("pprof", "there is nowhere to serve profiles: --listen (%s) is \"off\"", envOf["listen"])
@@ -223,6 +225,10 @@ func (o Options) validate() error {
 	}
 	return nil
 }
+
+// mostAge leaves a record that fails time to be parked before the stream
+// forgets it.
+const mostAge = 23 * time.Hour
 
 func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)

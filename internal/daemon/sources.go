@@ -46,7 +46,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	}
 	s = &sources{group: group, checks: checks, calls: calls, life: life, repairs: o.Repairs, letters: letters}
 	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
-	flows := o.Limits.flow()
+	flows := o.Limits
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
 	if len(o.Tables) > 0 {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/router"
@@ -212,7 +213,7 @@ func TestQueuesAreWired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(t)
 		back := make(chan struct{})
-		w := wire(t, c, holding(func() { <-back }), Options{Queues: []string{"jobs"}, Limits: Limits{StuckAfter: 10 * time.Second, Concurrency: 2}})
+		w := wire(t, c, holding(func() { <-back }), Options{Queues: []string{"jobs"}, Limits: flow.Options{StuckAfter: 10 * time.Second, Concurrency: 2}})
 		c.send(`{"kind":"poison"}`)
 		time.Sleep(time.Second)
 		if got := c.settled(); !slices.Equal(got, []string{`{"kind":"poison"}`}) {
