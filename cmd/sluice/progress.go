@@ -49,16 +49,8 @@ func newBar(out io.Writer, every time.Duration) *progressbar.ProgressBar {
 
 // line is one line of --json.
 type line struct {
-	Table         string  `json:"table"`
-	Items         int64   `json:"items"`
-	Settled       int64   `json:"settled"`
-	ExpectedItems int64   `json:"expectedItems"` // an estimate of the service
-	Bytes         int64   `json:"bytes"`
-	Units         float64 `json:"readUnits"`
-	Segments      int     `json:"segments"`
-	Done          int     `json:"segmentsDone"`
-	Finished      bool    `json:"finished"`
-	ETA           float64 `json:"etaSeconds,omitempty"` // absent when unknown
+	snapshot.Progress
+	ETA float64 `json:"etaSeconds,omitempty"` // absent when unknown
 }
 
 func (s *show) progress(p snapshot.Progress) {
@@ -71,7 +63,7 @@ func (s *show) progress(p snapshot.Progress) {
 	eta := s.eta(p, now)
 	switch {
 	case s.json != nil:
-		_ = s.json.Encode(line{p.Table, p.Items, p.Settled, p.TableItems, p.Bytes, p.Units, p.Segments, p.Done, p.Finished, eta.Seconds()})
+		_ = s.json.Encode(line{p, eta.Seconds()})
 	case s.before: // see end
 	case s.bar != nil:
 		s.bar.ChangeMax64(max(p.TableItems, p.Items, 1))

@@ -212,12 +212,7 @@ func (r *reindexing) tell(ctx context.Context, x reindex.Reindex) error {
 		return err
 	}
 	if r.asJSON {
-		return printJSON(r.stdout, struct {
-			Alias   string `json:"alias"`
-			Stage   string `json:"stage"` // idle, preparing, filling, filled or swapped
-			Current string `json:"current"`
-			Other   string `json:"other,omitempty"`
-		}{st.Alias, st.Stage.String(), st.Current, st.Other})
+		return printJSON(r.stdout, st)
 	}
 	line := fmt.Sprintf("%s: %v, leads to %s", st.Alias, st.Stage, st.Current)
 	if st.Other != "" {

@@ -24,12 +24,15 @@ func (s Stage) String() string {
 	return [...]string{Idle: "idle", Preparing: "preparing", Filling: "filling", Filled: "filled", Swapped: "swapped"}[s]
 }
 
+// MarshalText is for JSON.
+func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Status is the cluster's state of an alias.
 type Status struct {
-	Alias   string
-	Stage   Stage
-	Current string // the index behind the alias
-	Other   string // the second index: of Swapped the old one, else the new one; empty when Idle
+	Alias   string `json:"alias"`
+	Stage   Stage  `json:"stage"`
+	Current string `json:"current"`         // the index behind the alias
+	Other   string `json:"other,omitempty"` // the second index: of Swapped the old one, else the new one; empty when Idle
 
 	meta  mark   // of the new index
 	alias string // leads to Other

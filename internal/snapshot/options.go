@@ -110,22 +110,22 @@ type Hooks struct {
 
 // Progress is how far a backfill is, since it was first begun.
 type Progress struct {
-	Table string
-	Name  string
-
-	Items    int64   // read
-	Settled  int64   // of them; unsettled ones come again after a restart
-	Bytes    int64   // of the items' text
-	Units    float64 // read units consumed
-	Segments int
-	Done     int // segments that are read and settled to their end
-	Finished bool
-
+	Table   string `json:"table"`
+	Name    string `json:"-"`
+	Items   int64  `json:"items"`   // read
+	Settled int64  `json:"settled"` // of them; unsettled ones come again after a restart
 	// What the service says of the table. Both are estimates up to six hours
 	// old, and 0 of a new table.
-	TableItems, TableBytes int64
+	TableItems int64 `json:"expectedItems"`
+	TableBytes int64 `json:"-"`
 
-	Begun time.Time // first
+	Bytes    int64   `json:"bytes"`     // of the items' text
+	Units    float64 `json:"readUnits"` // consumed
+	Segments int     `json:"segments"`
+	Done     int     `json:"segmentsDone"` // segments that are read and settled to their end
+	Finished bool    `json:"finished"`
+
+	Begun time.Time `json:"-"` // first
 }
 
 func (o ScanOptions) withDefaults() ScanOptions {
