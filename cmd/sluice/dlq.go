@@ -39,13 +39,6 @@ shorten an id. More: docs/dead-letters.md.`,
 	return cmd
 }
 
-func knownSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("unknown command %q: %s --help lists them", cmd.CommandPath()+" "+args[0], cmd.CommandPath())
-	}
-	return nil
-}
-
 // filterFlags choose dead letters.
 type filterFlags struct {
 	kind, route, table, since, until, text string

@@ -38,8 +38,7 @@ nothing.`,
 		Args:    noArguments,
 	}
 	gapsAsk(c, acknowledge, "POST", "/gaps/acknowledge", "acknowledged: ")
-	cmd.AddCommand(list, acknowledge)
-	return cmd
+	return commandGroup(cmd, list, acknowledge)
 }
 
 // gapsAsk has cmd ask a daemon and print the gaps that it answers with.

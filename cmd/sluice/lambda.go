@@ -15,17 +15,13 @@ import (
 )
 
 func lambdaCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "lambda",
 		Short: "Try the configuration's Lambda function, and print its filters",
 		Long:  "Run the configuration's Lambda function on this machine, or print its filters.",
 		Example: `  sluice lambda invoke event.json
   sluice lambda filters --table orders`,
-		Args: knownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(lambdaInvokeCommand(c), lambdaFiltersCommand(c), lambdaFunctionCommand(c))
-	return cmd
+	}, lambdaInvokeCommand(c), lambdaFiltersCommand(c), lambdaFunctionCommand(c))
 }
 
 var filterFormats = []string{"json", "sam", "terraform"}

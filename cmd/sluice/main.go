@@ -186,7 +186,7 @@ func knownFlag(cmd *cobra.Command, err error) error {
 
 // commandGroup makes cmd a command that only has others.
 func commandGroup(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
-	cmd.Args = knownSubcommand
+	cmd.Args = knownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(subs...)
 	return cmd

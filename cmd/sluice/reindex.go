@@ -44,8 +44,6 @@ in --indices.
 		Example: `  sluice reindex start --route products
   sluice reindex swap --route products
   sluice reindex finish --route products --delete`,
-		Args: knownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	f := cmd.PersistentFlags()
 	r.addConnection(f)
@@ -56,7 +54,7 @@ in --indices.
 	f.DurationVar(&r.longest, "longest", time.Minute, "longest time of one write; finish and abandon wait for it")
 	f.BoolVar(&r.newBodies, "new-bodies", false, "do not compare bodies: the projection changed too")
 	f.BoolVar(&r.asJSON, "json", false, "print JSON, one object a line")
-	cmd.AddCommand(r.start(), r.status(),
+	return commandGroup(cmd, r.start(), r.status(),
 		r.step("swap", "Point the alias to the new index", "force", "swap without a comparison", func(ctx context.Context, x reindex.Reindex, force bool) error {
 			return x.Swap(ctx, force)
 		}),
@@ -69,7 +67,6 @@ in --indices.
 		r.step("abandon", "Stop the writes to the new index, before a swap", "delete", "delete the new index", func(ctx context.Context, x reindex.Reindex, del bool) error {
 			return x.Abandon(ctx, del)
 		}))
-	return cmd
 }
 
 // reindex connects: to what the file's route projects into, which is returned,
