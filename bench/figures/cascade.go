@@ -37,9 +37,9 @@ func (b *bench) cascadeFigures(ctx context.Context) error {
 	var loop, ours, limited, share, back []float64
 	for round := range b.rounds {
 		for i := range 2 {
-			way, out := b.loopCascade, &loop
+			way, out := cascadeWay(b.loopCascade), &loop
 			if (i+round)%2 > 0 {
-				way, out = b.ourCascade, &ours
+				way, out = byStore(cascade.Limit{}), &ours
 			}
 			rate, s, err := b.cascade(ctx, cascadeRows, ampleCapacity, way)
 			if err != nil {
@@ -48,13 +48,13 @@ func (b *bench) cascadeFigures(ctx context.Context) error {
 			*out = append(*out, rate)
 			b.logf("%.0f rows/s in %d calls", rate, s.calls)
 		}
-		rate, s, err := b.cascade(ctx, limitedRows, ampleCapacity, b.limitedCascade)
+		rate, s, err := b.cascade(ctx, limitedRows, ampleCapacity, byStore(cascade.Limit{Name: "version", From: "version"}))
 		if err != nil {
 			return err
 		}
 		limited = append(limited, rate)
 		b.logf("%.0f rows/s by condition in %d calls", rate, s.calls)
-		rate, s, err = b.cascade(ctx, cascadeRows, scarceCapacity, b.ourCascade)
+		rate, s, err = b.cascade(ctx, cascadeRows, scarceCapacity, byStore(cascade.Limit{}))
 		if err != nil {
 			return err
 		}
@@ -91,18 +91,15 @@ func (b *bench) cascade(ctx context.Context, rows int, capacity float64, way cas
 	return float64(rows) / took.Seconds(), s, nil
 }
 
-// ourCascade is the program of a user. It gets a budget only if capacity is
-// scarce.
-func (b *bench) ourCascade(ctx context.Context, cfg aws.Config, capacity float64) error {
-	return b.storeCascade(ctx, cfg, capacity, cascade.Limit{})
+// byStore is the program of a user, which deletes each row under a limit. It gets a
+// budget only if capacity is scarce.
+func byStore(limit cascade.Limit) cascadeWay {
+	return func(ctx context.Context, cfg aws.Config, capacity float64) error {
+		return storeCascade(ctx, cfg, capacity, limit)
+	}
 }
 
-// limitedCascade deletes each row under a condition.
-func (b *bench) limitedCascade(ctx context.Context, cfg aws.Config, capacity float64) error {
-	return b.storeCascade(ctx, cfg, capacity, cascade.Limit{Name: "version", From: "version"})
-}
-
-func (b *bench) storeCascade(ctx context.Context, cfg aws.Config, capacity float64, limit cascade.Limit) error {
+func storeCascade(ctx context.Context, cfg aws.Config, capacity float64, limit cascade.Limit) error {
 	var o dynamodb.Options
 	if capacity == scarceCapacity {
 		o.Budget = map[string]float64{"points": capacity}

@@ -106,8 +106,11 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	v.sound = true
 	if connect {
 		connected, err := c.build(ctx, cfg, true)
-		if err != nil {
-			return errors.Join(err, c.connectAnyway(ctx, cfg, app))
+		if err != nil { // all that is missing is reported together
+			if _, noAWS := c.aws(ctx, cfg); noAWS == nil {
+				err = errors.Join(err, c.connect(ctx, cfg, app))
+			}
+			return err
 		}
 		app = connected
 	}
@@ -239,15 +242,6 @@ func named(kind string, names []string) string {
 		return ", " + kind + " " + names[0]
 	}
 	return ", " + kind + "s " + strings.Join(names, ", ")
-}
-
-// connectAnyway is connect for a file with a missing sink: it reports all missing
-// parts together.
-func (c *cli) connectAnyway(ctx context.Context, cfg *config.Config, app *config.App) error {
-	if _, err := c.aws(ctx, cfg); err != nil {
-		return nil // already reported
-	}
-	return c.connect(ctx, cfg, app)
 }
 
 // connect looks whether the tables are there and have streams, with views that

@@ -14,16 +14,11 @@ import (
 // those.
 type backfills struct {
 	after  <-chan struct{}
-	tables []string
 	all    []*snapshot.Source
 	logger *slog.Logger
 
 	mu     sync.Mutex
 	failed []string
-}
-
-func (b *backfills) add(table string, s *snapshot.Source) {
-	b.tables, b.all = append(b.tables, table), append(b.all, s)
 }
 
 // run returns when all backfills are over. A failed backfill ends nothing else:
@@ -35,7 +30,7 @@ func (b *backfills) run(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	for i, s := range b.all {
+	for _, s := range b.all {
 		err := s.Run(ctx)
 		if ctx.Err() != nil && err == nil {
 			return
@@ -43,9 +38,9 @@ func (b *backfills) run(ctx context.Context) {
 		if err == nil {
 			continue
 		}
-		b.logger.Error("the backfill has ended before the table's end; the streams are read all the same", "table", b.tables[i], "error", err)
+		b.logger.Error("the backfill has ended before the table's end; the streams are read all the same", "table", s.Progress().Table, "error", err)
 		b.mu.Lock()
-		b.failed = append(b.failed, fmt.Sprintf("the backfill of table %q has ended before its end; start the daemon again when the cause is gone: %v", b.tables[i], err))
+		b.failed = append(b.failed, fmt.Sprintf("the backfill of table %q has ended before its end; start the daemon again when the cause is gone: %v", s.Progress().Table, err))
 		b.mu.Unlock()
 	}
 }
@@ -62,18 +57,10 @@ func (b *backfills) unready() (reasons []string) {
 
 // held lists the items that wait, by table.
 func (b *backfills) held() (all []lane) {
-	for i, s := range b.all {
-		for _, h := range s.Held() {
-			all = append(all, laneOf("backfill", b.tables[i], "", h))
-		}
-	}
-	return all
-}
-
-// progress lists how far they are.
-func (b *backfills) progress() (all []snapshot.Progress) {
 	for _, s := range b.all {
-		all = append(all, s.Progress())
+		for _, h := range s.Held() {
+			all = append(all, laneOf("backfill", s.Progress().Table, "", h))
+		}
 	}
 	return all
 }

@@ -82,7 +82,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 			if err != nil {
 				return nil, fmt.Errorf("--backfill (%s): %w", envOf["backfill"], err)
 			}
-			s.backfills.add(table, one)
+			s.backfills.all = append(s.backfills.all, one)
 		}
 	}
 	if len(o.Queues) > 0 {

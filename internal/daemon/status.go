@@ -84,7 +84,8 @@ func (s *sources) status() (st status) {
 		st.Tables = tablesOf(s.poller.Shards())
 	}
 	if s.backfills != nil {
-		for _, p := range s.backfills.progress() {
+		for _, b := range s.backfills.all {
+			p := b.Progress()
 			st.Backfills = append(st.Backfills, backfilling{p.Table, p.Items, p.Settled, p.TableItems, p.Finished})
 		}
 	}

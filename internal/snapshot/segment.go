@@ -31,10 +31,6 @@ type position struct {
 	mark mark
 }
 
-func newSegment(src *Source, n int, begun mark) *segment {
-	return &segment{src: src, n: n, begun: begun, read: begun.sum, durable: begun, stored: true}
-}
-
 // run reads until the segment's end or the end of ctx, and then settles the items
 // read within t.
 func (g *segment) run(ctx context.Context, t terms) error {

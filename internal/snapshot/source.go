@@ -164,7 +164,7 @@ func (s *Source) open(ctx context.Context) (begin bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, m := range marks {
-		s.segments = append(s.segments, newSegment(s, i, m))
+		s.segments = append(s.segments, &segment{src: s, n: i, begun: m, read: m.sum, durable: m, stored: true})
 	}
 	return true, nil
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,7 +42,7 @@ type gateway struct {
 	calls  map[string]int // by service
 	total  int
 	wrote  map[string]time.Time // by table, when the last write was done
-	search string               // the domain's URL; empty until it exists
+	search atomic.Value         // the domain's URL, once it exists
 
 	servers []*http.Server
 	ended   context.Context
@@ -192,9 +193,7 @@ func (g *gateway) serveSearch(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	g.mu.Lock()
-	base := g.search
-	g.mu.Unlock()
+	base, _ := g.search.Load().(string)
 	action := "ESHttp" + r.Method[:1] + strings.ToLower(r.Method[1:])
 	switch {
 	case base == "":
@@ -205,12 +204,6 @@ func (g *gateway) serveSearch(w http.ResponseWriter, r *http.Request) {
 		status, body := g.pass(q.r.Context(), q, "es", base)
 		q.answer(status, body)
 	}
-}
-
-func (g *gateway) setSearch(url string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.search = url
 }
 
 // remember notes a name before the call that creates it.

@@ -197,7 +197,7 @@ func (w *world) run(ctx context.Context, o options, a *account, all []job, searc
 			}
 			fmt.Fprintf(w.out, "Domain %s is there, after %v.\n", domainName(o.prefix), time.Since(begin).Round(time.Second))
 		}
-		g.setSearch(url)
+		g.search.Store(url)
 		for i := range second {
 			if second[i].pkg == directPkg {
 				second[i].env = directEnv(w.environ, a, url)
