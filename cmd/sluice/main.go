@@ -100,7 +100,28 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		}
 	})
 	cobra.EnableCommandSorting = false
-	root.AddCommand(c.commands()...)
+	root.AddCommand(
+		initCommand(c),
+		validateCommand(c),
+		explainCommand(c),
+		tailCommand(c),
+		runCommand(c),
+		statusCommand(c),
+		gapsCommand(c),
+		backfillCommand(c),
+		auditCommand(c),
+		reindexCommand(c),
+		cascadeCommand(c),
+		recountCommand(c),
+		dlqCommand(c),
+		parkCommand(c),
+		adoptCommand(c),
+		sweepCommand(c),
+		stateCommand(c),
+		replayCommand(c),
+		lambdaCommand(c),
+		versionCommand(c),
+	)
 	root.PersistentFlags().StringVarP(&c.file, "config", "c", "", "configuration `file` ($SLUICE_CONFIG; default sluice.yaml)")
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
@@ -129,32 +150,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 	}
 	c.completeRest(root)
 	return root
-}
-
-// commands is the list that a new command is added to.
-func (c *cli) commands() []*cobra.Command {
-	return []*cobra.Command{
-		initCommand(c),
-		validateCommand(c),
-		explainCommand(c),
-		tailCommand(c),
-		runCommand(c),
-		statusCommand(c),
-		gapsCommand(c),
-		backfillCommand(c),
-		auditCommand(c),
-		reindexCommand(c),
-		cascadeCommand(c),
-		recountCommand(c),
-		dlqCommand(c),
-		parkCommand(c),
-		adoptCommand(c),
-		sweepCommand(c),
-		stateCommand(c),
-		replayCommand(c),
-		lambdaCommand(c),
-		versionCommand(c),
-	}
 }
 
 // knownCommand is what cobra does by itself, with an error that counts as wrong

@@ -55,18 +55,12 @@ in --indices.
 	f.BoolVar(&r.newBodies, "new-bodies", false, "do not compare bodies: the projection changed too")
 	f.BoolVar(&r.asJSON, "json", false, "print JSON, one object a line")
 	return commandGroup(cmd, r.start(), r.status(),
-		r.step("swap", "Point the alias to the new index", "force", "swap without a comparison", func(ctx context.Context, x reindex.Reindex, force bool) error {
-			return x.Swap(ctx, force)
-		}),
-		r.step("rollback", "Point the alias to the old index again", "", "", func(ctx context.Context, x reindex.Reindex, _ bool) error {
+		r.step("swap", "Point the alias to the new index", "force", "swap without a comparison", reindex.Reindex.Swap),
+		r.step("rollback", "Point the alias to the old index again", "", "", func(x reindex.Reindex, ctx context.Context, _ bool) error {
 			return x.Rollback(ctx)
 		}),
-		r.step("finish", "Stop the writes to the old index", "delete", "delete the old index", func(ctx context.Context, x reindex.Reindex, del bool) error {
-			return x.Finish(ctx, del)
-		}),
-		r.step("abandon", "Stop the writes to the new index, before a swap", "delete", "delete the new index", func(ctx context.Context, x reindex.Reindex, del bool) error {
-			return x.Abandon(ctx, del)
-		}))
+		r.step("finish", "Stop the writes to the old index", "delete", "delete the old index", reindex.Reindex.Finish),
+		r.step("abandon", "Stop the writes to the new index, before a swap", "delete", "delete the new index", reindex.Reindex.Abandon))
 }
 
 // reindex connects: to what the file's route projects into, which is returned,
@@ -283,7 +277,7 @@ swap --force leaves the comparison out: searches see the new index as it is.`, e
 }
 
 // step makes the command of a step that has one option at most.
-func (r *reindexing) step(name, short, option, usage string, do func(context.Context, reindex.Reindex, bool) error) *cobra.Command {
+func (r *reindexing) step(name, short, option, usage string, do func(reindex.Reindex, context.Context, bool) error) *cobra.Command {
 	var set bool
 	cmd := &cobra.Command{
 		Use:     name,
@@ -296,7 +290,7 @@ func (r *reindexing) step(name, short, option, usage string, do func(context.Con
 			if err != nil {
 				return err
 			}
-			if err := do(cmd.Context(), x, set); err != nil {
+			if err := do(x, cmd.Context(), set); err != nil {
 				return stopped(cmd.Context(), differing(err), "it was done: the same command goes on; sluice reindex status says how far it is")
 			}
 			return r.tell(cmd.Context(), x) // also where nothing was to be done

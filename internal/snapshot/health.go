@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/sluicehq/sluice/flow"
 )
 
@@ -69,8 +71,8 @@ type health struct {
 	running  bool
 	segments map[int]trouble
 	saving   trouble
-	toldScan time.Time
-	toldSave time.Time
+	tellScan rate.Sometimes
+	tellSave rate.Sometimes
 }
 
 func (h *health) begin() {
@@ -95,21 +97,6 @@ func (h *health) store(err error) {
 	}
 }
 
-// tellStore reports whether it is time for another line about the store.
-func (h *health) tellStore(now time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return due(&h.toldSave, now)
-}
-
-func due(told *time.Time, now time.Time) bool {
-	if now.Sub(*told) < tellEvery {
-		return false
-	}
-	*told = now
-	return true
-}
-
 // troubled notes that a segment's page could not be read.
 func (s *Source) troubled(segment int, err error, retryIn time.Duration) {
 	h := &s.health
@@ -123,10 +110,11 @@ func (s *Source) troubled(segment int, err error, retryIn time.Duration) {
 		h.segments = make(map[int]trouble)
 	}
 	h.segments[segment] = t
-	tell := classify(err) != throttled && due(&h.toldScan, time.Now())
 	h.mu.Unlock()
-	if tell {
-		s.log.Warn("a page could not be read and is tried again", "segment", segment, "retryIn", retryIn, "error", err)
+	if classify(err) != throttled {
+		h.tellScan.Do(func() {
+			s.log.Warn("a page could not be read and is tried again", "segment", segment, "retryIn", retryIn, "error", err)
+		})
 	}
 }
 

@@ -61,6 +61,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Source, error) {
 		s.log = s.log.With("backfill", o.Name)
 	}
 	s.refusals.limit = o.GiveUpAfter
+	s.health.tellScan.Interval, s.health.tellSave.Interval = tellEvery, tellEvery
 	return s, nil
 }
 
@@ -265,8 +266,10 @@ const windowBytes = 256 << 20
 // later. What cannot be stored is tried again.
 func (s *Source) saveAgain(ctx, writes context.Context) {
 	for backoff.Sleep(ctx, s.o.SaveEvery) == nil {
-		if err := s.save(writes); err != nil && s.health.tellStore(time.Now()) {
-			s.log.Warn("the progress of the backfill cannot be stored; it is tried again", "error", err)
+		if err := s.save(writes); err != nil {
+			s.health.tellSave.Do(func() {
+				s.log.Warn("the progress of the backfill cannot be stored; it is tried again", "error", err)
+			})
 		}
 		s.tell()
 	}
