@@ -11,26 +11,26 @@ import (
 
 // effects is one invocation's metrics.
 type effects struct {
-	Records  int            `json:"records"`
-	Settled  int            `json:"settled"`
-	Unrouted int            `json:"unrouted"`
+	Records  sum            `json:"records"`
+	Settled  sum            `json:"settled"`
+	Unrouted sum            `json:"unrouted"`
 	Routes   []routeEffects `json:"routes"`
 	Sinks    []sinkEffects  `json:"sinks"`
 }
 
 type routeEffects struct {
 	Route    string `json:"route"`
-	Done     int    `json:"done"`
-	Skipped  int    `json:"skipped"`
-	Filtered int    `json:"filtered"`
-	Parked   int    `json:"parked"`
-	Failed   int    `json:"failed"`
+	Done     sum    `json:"done"`
+	Skipped  sum    `json:"skipped"`
+	Filtered sum    `json:"filtered"`
+	Parked   sum    `json:"parked"`
+	Failed   sum    `json:"failed"`
 }
 
 type sinkEffects struct {
 	Sink     string `json:"sink"`
-	Items    int    `json:"items"`
-	Failures int    `json:"failures"`
+	Items    sum    `json:"items"`
+	Failures sum    `json:"failures"`
 }
 
 func (e *effects) text(line func(name, format string, args ...any)) {
@@ -44,7 +44,7 @@ func (e *effects) text(line func(name, format string, args ...any)) {
 }
 
 type count struct {
-	n    int
+	n    sum
 	what string
 }
 
@@ -59,55 +59,44 @@ func others(all ...count) string {
 	return b.String()
 }
 
-// amount is a number of the embedded metric format, or the sum of several.
-type amount int
+// sum adds up the numbers that it is decoded from: a number of the embedded metric
+// format, or several.
+type sum int
 
-func (a *amount) UnmarshalJSON(data []byte) error {
+func (s *sum) UnmarshalJSON(data []byte) error {
 	var all []float64
 	if data[0] != '[' {
-		all = make([]float64, 1)
-		if err := json.Unmarshal(data, &all[0]); err != nil {
-			return err
-		}
-	} else if err := json.Unmarshal(data, &all); err != nil {
+		data = fmt.Appendf(nil, "[%s]", data)
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
 		return err
 	}
-	*a = 0
 	for _, v := range all {
-		*a += amount(v)
+		*s += sum(v)
 	}
 	return nil
 }
 
-// metricLine is a line of the embedded metric format that package metrics/emf
-// writes: of an invocation, or of a route or a sink, which may have several.
-type metricLine struct {
-	AWS                           json.RawMessage `json:"_aws"`
-	Route, Sink                   *string
-	Invocations                   amount
-	Records, Settled, Unrouted    amount
-	Done, Skipped, Parked, Failed amount
-	Filtered                      amount
-	CommitItems, CommitFailures   amount
-}
-
-// addLine adds the metrics of a line of the function's output, if it has any.
+// addLine adds the metrics of a line of the function's output, if it has any: a line
+// of the embedded metric format that package metrics/emf writes, of an invocation, or
+// of a route or a sink, which may have several.
 func (e *effects) addLine(line []byte) bool {
-	var m metricLine
+	var m struct {
+		Route, Sink                              *string
+		Invocations, CommitItems, CommitFailures sum
+	}
 	if !bytes.HasPrefix(line, []byte(`{"_aws":`)) || json.Unmarshal(line, &m) != nil {
 		return false
 	}
 	switch {
 	case m.Route != nil:
 		r := of(&e.Routes, func(r routeEffects) bool { return r.Route == *m.Route })
-		*r = routeEffects{
-			*m.Route, r.Done + int(m.Done), r.Skipped + int(m.Skipped), r.Filtered + int(m.Filtered), r.Parked + int(m.Parked), r.Failed + int(m.Failed),
-		}
+		return json.Unmarshal(line, r) == nil
 	case m.Sink != nil:
 		s := of(&e.Sinks, func(s sinkEffects) bool { return s.Sink == *m.Sink })
-		*s = sinkEffects{*m.Sink, s.Items + int(m.CommitItems), s.Failures + int(m.CommitFailures)}
+		*s = sinkEffects{*m.Sink, s.Items + m.CommitItems, s.Failures + m.CommitFailures}
 	case m.Invocations > 0:
-		e.Records, e.Settled, e.Unrouted = int(m.Records), int(m.Settled), int(m.Unrouted)
+		return json.Unmarshal(line, e) == nil
 	}
 	return true
 }

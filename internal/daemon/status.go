@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -270,10 +272,11 @@ func polled(last time.Time) string {
 type letterCounts struct {
 	count func(context.Context) ([]deadletter.Count, error)
 
-	mu       sync.Mutex
-	last     []deadletter.Count
-	next     time.Time
-	counting chan struct{} // closed when it is over; nil: no count runs
+	counting singleflight.Group
+
+	mu   sync.Mutex
+	last []deadletter.Count
+	next time.Time
 }
 
 const (
@@ -283,15 +286,11 @@ const (
 
 func (l *letterCounts) get() []deadletter.Count {
 	l.mu.Lock()
-	if l.counting == nil && !time.Now().Before(l.next) {
-		l.counting = make(chan struct{})
-		go l.read(l.counting)
-	}
-	counting := l.counting
+	due := !time.Now().Before(l.next)
 	l.mu.Unlock()
-	if counting != nil {
+	if due {
 		select {
-		case <-counting:
+		case <-l.counting.DoChan("", l.read):
 		case <-time.After(countWithin):
 		}
 	}
@@ -300,7 +299,7 @@ func (l *letterCounts) get() []deadletter.Count {
 	return l.last
 }
 
-func (l *letterCounts) read(over chan struct{}) {
+func (l *letterCounts) read() (any, error) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -312,6 +311,5 @@ func (l *letterCounts) read(over chan struct{}) {
 		l.last = counts
 	}
 	l.next = time.Now().Add(max(countEvery, 50*time.Since(begin)))
-	l.counting = nil
-	close(over)
+	return nil, nil
 }
