@@ -82,8 +82,8 @@ func (s *sum) UnmarshalJSON(data []byte) error {
 // of a route or a sink, which may have several.
 func (e *effects) addLine(line []byte) bool {
 	var m struct {
-		Route, Sink                              *string
-		Invocations, CommitItems, CommitFailures sum
+		Route, Sink                                                          *string
+		Invocations, Records, Settled, Unrouted, CommitItems, CommitFailures sum
 	}
 	if !bytes.HasPrefix(line, []byte(`{"_aws":`)) || json.Unmarshal(line, &m) != nil {
 		return false
@@ -96,7 +96,7 @@ func (e *effects) addLine(line []byte) bool {
 		s := of(&e.Sinks, func(s sinkEffects) bool { return s.Sink == *m.Sink })
 		*s = sinkEffects{*m.Sink, s.Items + m.CommitItems, s.Failures + m.CommitFailures}
 	case m.Invocations > 0:
-		return json.Unmarshal(line, e) == nil
+		e.Records, e.Settled, e.Unrouted = m.Records, m.Settled, m.Unrouted
 	}
 	return true
 }
