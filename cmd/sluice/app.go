@@ -215,6 +215,15 @@ func route(app *config.App, name, kind string, has func(config.BuiltRoute) bool)
 	return config.BuiltRoute{}, usage("--route: there is no route %q%s", name, didYouMean(name, all))
 }
 
+// knownRoute refuses the name of no route; "" is none.
+func knownRoute(app *config.App, name string) error {
+	if name == "" {
+		return nil
+	}
+	_, err := route(app, name, "", func(config.BuiltRoute) bool { return true })
+	return err
+}
+
 // didYouMean proposes the nearest of the names, and lists all when none is near.
 func didYouMean(name string, names []string) string {
 	best := nearest(name, names)

@@ -359,7 +359,7 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 	var m sluice.Matcher
 	var fetch deadletter.Fetch
 	if redriving {
-		_, app, err := p.c.loadApp(ctx)
+		own, app, err := p.c.loadApp(ctx)
 		if none, ok := errors.AsType[*noFileError](err); ok {
 			err = fmt.Errorf("a redrive runs the routes of the configuration, and there is no %s here: name it by --config or $%s, or ask the running daemon by --daemon, which has routes", none.path, configEnv)
 		}
@@ -371,7 +371,7 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 			return nil, errors.Join(err, end())
 		}
 		path, _ := p.c.path()
-		m, fetch = ofTables{app.Router, app, path}, daemon.Fetch(services("dynamodb"))
+		m, fetch = ofTables(own, app, path), daemon.Fetch(services("dynamodb"))
 	}
 	h := daemon.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // the caller reports
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}

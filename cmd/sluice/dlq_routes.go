@@ -3,36 +3,21 @@ package main
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/daemon"
 )
 
 // ofTables is the routes of a file for the tables and queues of the file. A dead
 // letter of another application may name a route as this one does: it would be
 // handled by the wrong one, and deleted.
-type ofTables struct {
-	sluice.Matcher
-	app  *config.App
-	file string
-}
-
-// Match implements [sluice.Matcher].
-func (m ofTables) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
-	what, key, known := "table", "source.tables", m.app.Tables
-	if rec.EventName == sluice.Delivery {
-		what, key, known = "queue", "source.queues", m.app.Queues
-	}
-	// Compare the table of an ARN, or the queue of a URL. Without tables or
-	// queues accept all, like a function, which does not configure what it
-	// reads.
-	if rec.Table != "" && len(known) > 0 && !slices.ContainsFunc(known, func(name string) bool { return path.Base(tableName(name)) == rec.Table }) {
-		return dst, sluice.Permanent(fmt.Errorf("%s %s is none of %s (%s): name the configuration that the dead letter is of by --config, or write the %s under %s", what, rec.Table, m.file, strings.Join(known, ", "), what, key))
-	}
-	return m.Matcher.Match(dst, rec)
+func ofTables(cfg *config.Config, app *config.App, file string) sluice.Matcher {
+	return daemon.OfTables{Matcher: app.Router, Tables: tablesOf(cfg), Queues: app.Queues, Refuse: func(kind, name string, known []string) error {
+		return fmt.Errorf("%s %s is none of %s (%s): name the configuration that the dead letter is of by --config, or write the %[1]s under source.%[1]ss", kind, name, file, strings.Join(known, ", "))
+	}}
 }
 
 // warnOfRoute warns if there is a configuration without a route of that name. That

@@ -61,10 +61,8 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	if x.routes, err = fileRoutes(cfg, app); err != nil {
 		return err
 	}
-	if o.route != "" {
-		if _, err := route(app, o.route, "", func(config.BuiltRoute) bool { return true }); err != nil {
-			return err
-		}
+	if err := knownRoute(app, o.route); err != nil {
+		return err
 	}
 	if o.key != "" {
 		rec, err := c.itemRecord(ctx, cfg, o)

@@ -187,6 +187,14 @@ func commandGroup(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// knownSubcommand is knownCommand for commands whose words are not proposed.
+func knownSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("unknown command %q: %s --help lists them", cmd.CommandPath()+" "+args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
 // noArguments is cobra.NoArgs with an error that counts as wrong usage.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {

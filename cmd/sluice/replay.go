@@ -20,7 +20,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
-	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/replay"
 	"github.com/sluicehq/sluice/internal/reread"
@@ -115,10 +114,8 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 	if r.services, err = r.c.aws(ctx, cfg); err != nil {
 		return err
 	}
-	if r.route != "" {
-		if _, err := route(app, r.route, "", func(config.BuiltRoute) bool { return true }); err != nil {
-			return err
-		}
+	if err := knownRoute(app, r.route); err != nil {
+		return err
 	}
 	r.routes, r.fetch = app.Router, daemon.Fetch(r.services("dynamodb"))
 	r.keep = &failedFile{path: r.failed}

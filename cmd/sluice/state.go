@@ -23,7 +23,7 @@ import (
 )
 
 func stateCommand(c *cli) *cobra.Command {
-	return commandGroup(&cobra.Command{
+	cmd := commandGroup(&cobra.Command{
 		Use:   "state",
 		Short: "Show or reset the state file of a daemon",
 		Long: `Show or reset the state file of a stopped daemon: the position of each shard, gaps,
@@ -32,6 +32,8 @@ backfills and dead letters. For a running daemon use sluice status.`,
   sluice state show orders
   sluice state reset orders --to LATEST`,
 	}, stateListCommand(c), stateShowCommand(c), stateResetCommand(c))
+	cmd.Args = knownSubcommand
+	return cmd
 }
 
 // stateFile is the file that a command is about.

@@ -156,7 +156,9 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 		}
 		fmt.Fprintln(stdout, text)
 	}
-	err = r.each(ctx, box, ofTables{m, o.tableNames(), o.Queues})
+	err = r.each(ctx, box, OfTables{m, o.tableNames(), o.Queues, func(kind, name string, known []string) error {
+		return fmt.Errorf("%s %s is none of this program (%s)", kind, name, strings.Join(known, ", "))
+	}})
 	if sum.Failed+sum.Waiting > 0 {
 		err = errors.Join(err, fmt.Errorf("%d failed or were refused, %d wait: they are still in the queue %s", sum.Failed, sum.Waiting, r.queue))
 	}
@@ -187,22 +189,23 @@ func (r *redriver) each(ctx context.Context, box *letters.Box, m sluice.Matcher)
 	return errors.Join(errs...)
 }
 
-// ofTables refuses letters of tables and queues that the program does not read:
-// another program may have a route of the same name. A program without tables and
-// queues accepts all.
-type ofTables struct {
+// OfTables refuses letters of tables and queues that are none of these: another
+// program may have a route of the same name. Without any tables or queues it accepts
+// all, like a function, which does not configure what it reads.
+type OfTables struct {
 	sluice.Matcher
-	tables, queues []string
+	Tables, Queues []string
+	Refuse         func(kind, name string, known []string) error
 }
 
 // Match implements [sluice.Matcher].
-func (m ofTables) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
-	known, what := m.tables, "table"
+func (m OfTables) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
+	known, kind := m.Tables, "table"
 	if rec.EventName == sluice.Delivery {
-		known, what = m.queues, "queue"
+		known, kind = m.Queues, "queue"
 	}
 	if rec.Table != "" && len(known) > 0 && !slices.ContainsFunc(known, func(name string) bool { return path.Base(name) == rec.Table }) {
-		return dst, sluice.Permanent(fmt.Errorf("%s %s is none of this program (%s)", what, rec.Table, strings.Join(known, ", ")))
+		return dst, sluice.Permanent(m.Refuse(kind, rec.Table, known))
 	}
 	return m.Matcher.Match(dst, rec)
 }
