@@ -21,6 +21,7 @@ var regressions = []struct {
 	{989173344, "a record that was trimmed behind a gap before any record after the gap was read was expected to be handled"},
 	{1795510438370, "a shard from before the start was handled beside its descendant, because an ancestor of it had been read"},
 	{987022842, "a stream that was found gone while the poller stopped failed the stop"},
+	{994046123, "a parent was made, and closed, while a listing of many pages ran that showed its children only"},
 	{450, "shards that ended together put off the next listing, and with it the next stream"},
 }
 

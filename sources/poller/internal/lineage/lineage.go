@@ -136,10 +136,10 @@ func (f *Forest) Remember(shards []state.Shard) {
 // which began at began, other shards are missing, unless they were created after
 // that. began is zero for a partial listing.
 func (f *Forest) Merge(shards []Listed, began time.Time) (fresh int) {
-	in := make(map[string]bool, len(shards))
+	in := make(map[string]bool, len(shards)) // true: an earlier listing or the store had it
 	for _, l := range shards {
-		in[l.ID] = true
 		n := f.nodes[l.ID]
+		in[l.ID] = n != nil
 		if n == nil {
 			n = f.node(l.ID)
 			fresh++
@@ -159,9 +159,11 @@ func (f *Forest) Merge(shards []Listed, began time.Time) (fresh int) {
 	for id, n := range f.nodes {
 		// A listing of many pages takes time. It may show children of shards created
 		// meanwhile and leave out the parents.
-		made := ShardCreated(id).Add(ClockMargin).After(began)
+		known, listed := in[id]
+		created := ShardCreated(id)
+		made := created.Add(ClockMargin).After(began) || created.IsZero() && listed && !known
 		switch {
-		case in[id]:
+		case listed:
 			n.denied = false
 			n.shown++
 		case made:

@@ -145,12 +145,12 @@ func TestForest(t *testing.T) {
 	}
 }
 
-// Only a parent that two listings missed is asked for, and not that of a shard
+// Only a parent is asked for that two listings missed after the first with its child, and not that of a shard
 // that was begun.
 func TestForestDoubts(t *testing.T) {
 	f := New()
 	children := []Listed{{ID: "b", Parent: "a"}, {ID: "c", Parent: "a"}, {ID: "e", Parent: "d"}, {ID: "f", Parent: "e"}}
-	for _, doubts := range []string{"[]", "[a]", "[a]"} {
+	for _, doubts := range []string{"[]", "[]", "[a]"} {
 		f.Merge(children, whole)
 		f.Remember([]state.Shard{{ID: "e"}})
 		want(t, "doubts", fmt.Sprint(f.UnlistedParents()), doubts)
@@ -297,6 +297,26 @@ func TestAListingMissesNothingYounger(t *testing.T) {
 	}
 	if n := f.nodes[parent]; n.missing != Confirmations || len(f.UnlistedParents()) != 1 {
 		t.Errorf("missing %d times, and the service is asked for %v", n.missing, f.UnlistedParents())
+	}
+}
+
+// An id may not tell when its shard was made. The first listing that shows such a
+// shard without its parent may have begun before both were made.
+func TestAListingMissesNothingThatMayBeYounger(t *testing.T) {
+	f := New()
+	for seen := 1; seen <= 1+Confirmations; seen++ {
+		f.Merge([]Listed{{ID: "child", Parent: "unknown"}}, whole)
+		if asked := len(f.UnlistedParents()) > 0; asked != (seen > Confirmations) {
+			t.Errorf("after %d listings with the child alone the service is asked for its parent: %v", seen, asked)
+		}
+	}
+	f = New()
+	f.Merge([]Listed{{ID: "child", Parent: "unknown"}}, time.Time{}) // so it was made before the next begins
+	for range Confirmations {
+		f.Merge([]Listed{{ID: "child", Parent: "unknown"}}, whole)
+	}
+	if len(f.UnlistedParents()) == 0 {
+		t.Error("after two listings that began after the child was made, the service is not asked for its parent")
 	}
 }
 
