@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice/run"
 )
 
 func TestConnectSaysWhatIsWrong(t *testing.T) {
@@ -20,16 +22,16 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		{nil, map[string]string{"ESTUVE_BUDGET": "0"}, `ESTUVE_BUDGET="0": want write units a second`},
 		{nil, map[string]string{"ESTUVE_QUEUE": "cascades.fifo"}, `ESTUVE_QUEUE=cascades.fifo is a FIFO queue`},
 	} {
-		_, err := Connect(Connection{
-			DynamoDB: aws.Config{Region: "eu-west-1"}, SQS: aws.Config{Region: "eu-west-1"},
+		_, err := Connect(run.Setup{
+			AWS:    func(string) aws.Config { return aws.Config{Region: "eu-west-1"} },
 			Tables: tt.tables, Env: func(name string) string { return tt.env[name] },
 		})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v: %v", tt.env, err)
 		}
 	}
-	r, err := Connect(Connection{
-		DynamoDB: aws.Config{Region: "eu-west-1"}, SQS: aws.Config{Region: "eu-west-1"}, Tables: []string{"maps"},
+	r, err := Connect(run.Setup{
+		AWS: func(string) aws.Config { return aws.Config{Region: "eu-west-1"} }, Tables: []string{"maps"},
 		Env: func(name string) string {
 			return map[string]string{"ESTUVE_QUEUE": "cascades", "ESTUVE_THRESHOLD": "0"}[name]
 		},

@@ -93,7 +93,7 @@ func testOrphan(t *testing.T, by way) {
 		w.put(t, Written(w.tables)...)
 		w.run(t, r)
 		orphan := parse(`{"map_id":{"S":"m-9"},"point_id":{"S":"p-9"},"user_id":{"S":"u-1"}}`)
-		w.put(t, Fixture{"points", orphan})
+		w.put(t, Fixture{Table: "points", Item: orphan})
 		recs := w.Records()
 		if err := r.Dispatch(t.Context(), &recs[0]); err != nil {
 			t.Fatal(err)
@@ -257,7 +257,7 @@ func TestPointWithoutAnOwner(t *testing.T) { each(t, testPointWithoutAnOwner) }
 func testPointWithoutAnOwner(t *testing.T, by way) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(by)
-		w.put(t, Fixture{"points", parse(`{"map_id":{"S":"m-1"},"point_id":{"S":"p-9"}}`)})
+		w.put(t, Fixture{Table: "points", Item: parse(`{"map_id":{"S":"m-1"},"point_id":{"S":"p-9"}}`)})
 		recs := w.Records()
 		if err := w.router(t, 0).Dispatch(t.Context(), &recs[0]); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "belongs to no parent") {
 			t.Error(err)

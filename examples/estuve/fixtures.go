@@ -1,32 +1,22 @@
 package estuve
 
 import (
-	"bytes"
 	_ "embed"
-	"fmt"
 
-	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 //go:embed fixtures/items.ndjson
 var fixtures []byte
 
 // Fixture is an item of a table.
-type Fixture struct {
-	Table string
-	Item  sluice.Item
-}
+type Fixture = kit.Fixture
 
 // Fixtures returns a user, two maps and five points, as they are when all of
 // them have been counted.
 func Fixtures(t Tables) []Fixture {
 	var all []Fixture
-	for line := range bytes.Lines(fixtures) {
-		it, err := item.Parse(line)
-		if err != nil {
-			panic(fmt.Sprintf("estuve: fixtures: %v", err)) // the file is a part of the program
-		}
+	for _, it := range kit.Items(fixtures) {
 		f := Fixture{Table: t.Users, Item: it}
 		if _, ok := it.Lookup("map_id"); ok {
 			f.Table = t.Maps

@@ -50,7 +50,7 @@ func newTables(t *testing.T) (Tables, *dynamodb.Store) {
 
 func openStore(t *testing.T, cfg aws.Config, tables Tables) *dynamodb.Store {
 	t.Helper()
-	store, err := OpenStore(Connection{DynamoDB: cfg, Env: func(string) string { return "" }}, tables)
+	store, err := OpenStore(cfg, func(string) string { return "" }, tables, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func stateOf(t *testing.T, store *dynamodb.Store, tables Tables) string {
 func TestReadsOfTables(t *testing.T) {
 	tables, store := newTables(t)
 	putAll(t, store, Fixtures(tables)...)
-	putAll(t, store, Fixture{tables.Users, parse(`{"user_id":{"S":"u-2"}}`)}, Fixture{tables.Maps, parse(`{"user_id":{"S":"u-2"},"map_id":{"S":"m-3"},"name":{"S":"Moor"}}`)})
+	putAll(t, store, Fixture{Table: tables.Users, Item: parse(`{"user_id":{"S":"u-2"}}`)}, Fixture{Table: tables.Maps, Item: parse(`{"user_id":{"S":"u-2"},"map_id":{"S":"m-3"},"name":{"S":"Moor"}}`)})
 	checkReads(t, Reads{Tables: tables, Get: store.Get, Query: store.Query})
 }
 

@@ -14,7 +14,7 @@ import (
 func TestReads(t *testing.T) {
 	w := newWorld()
 	w.put(t, Fixtures(w.tables)...)
-	w.put(t, Fixture{"users", parse(`{"user_id":{"S":"u-2"}}`)}, Fixture{"maps", parse(`{"user_id":{"S":"u-2"},"map_id":{"S":"m-3"},"name":{"S":"Moor"}}`)})
+	w.put(t, Fixture{Table: "users", Item: parse(`{"user_id":{"S":"u-2"}}`)}, Fixture{Table: "maps", Item: parse(`{"user_id":{"S":"u-2"},"map_id":{"S":"m-3"},"name":{"S":"Moor"}}`)})
 	checkReads(t, Reads{Tables: w.tables, Get: w.Get, Query: w.Query})
 }
 
@@ -79,7 +79,7 @@ func TestRecount(t *testing.T) {
 		r := w.router(t, 500)
 		w.put(t, Written(w.tables)...)
 		w.run(t, r)
-		w.put(t, Fixture{"points", parse(`{"map_id":{"S":"m-2"},"point_id":{"S":"p-6"},"user_id":{"S":"u-2"}}`)}) // about to go
+		w.put(t, Fixture{Table: "points", Item: parse(`{"map_id":{"S":"m-2"},"point_id":{"S":"p-6"},"user_id":{"S":"u-2"}}`)}) // about to go
 		recount := func(dry bool) (done rollup.Recounted, found []string) {
 			t.Helper()
 			c := Recounter{Tables: w.tables, Store: w, DryRun: dry, Found: func(c rollup.Correction) {

@@ -1,101 +1,72 @@
 package manhunt
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/handlers/escalation/webhook"
-	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
-	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
-// Connection says where Manhunt's table and queues are.
-type Connection struct {
-	DynamoDB, SQS aws.Config
-	Tables        []string                 // whose streams are read; the first is looked up in, too (default DefaultTable)
-	Env           func(name string) string // the variables of the README
-
-	// Check is given the checks of the queues, as run.Setup.Check is; nil: they are not
-	// made.
-	Check func(sink string, check func(context.Context) error, routes ...string)
-
-	Metrics metrics.Meter    // nil: none
-	Logger  *slog.Logger     // default slog.Default()
-	Now     func() time.Time // default time.Now
-}
-
 // Connect returns Manhunt's routes on their table and queues.
-func Connect(c Connection) (*router.Router, error) {
-	if len(c.Tables) > 1 {
-		return nil, fmt.Errorf("manhunt keeps contacts, searches and attempts in one table; want one in --table (SLUICE_TABLES), not %d: %s", len(c.Tables), strings.Join(c.Tables, ", "))
+func Connect(s run.Setup) (*router.Router, error) {
+	if len(s.Tables) > 1 {
+		return nil, fmt.Errorf("manhunt keeps contacts, searches and attempts in one table; want one in --table (SLUICE_TABLES), not %d: %s", len(s.Tables), strings.Join(s.Tables, ", "))
 	}
-	d, err := c.Deps()
+	d, err := ConnectDeps(s, nil)
 	if err != nil {
 		return nil, err
 	}
 	return NewRouter(d)
 }
 
-// Deps connects what the routes work on.
-func (c Connection) Deps() (d Deps, err error) {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	if c.Check == nil {
-		c.Check = func(string, func(context.Context) error, ...string) {}
-	}
-	sending := []string{"first step", "resume", "next step", "attempt", "expire", "watch"} // routes
-	telling := []string{"notify"}
-	if len(c.Tables) == 2 {
-		telling = append(telling, reflexSends...)
-		if c.Env("REFLEX_QUEUE") == "" {
-			sending = append(sending, telling...)
-		}
-	}
+// ConnectDeps connects what the routes work on. The first of the tables is the one
+// that is looked up in, too (default DefaultTable). now is Deps.Now.
+func ConnectDeps(s run.Setup, now func() time.Time) (d Deps, err error) {
 	for _, q := range []struct{ variable, of string }{{"MANHUNT_QUEUE", "attempts are"}, {"MANHUNT_WATCH_QUEUE", "the watchdog is"}} {
-		if c.Env(q.variable) == "" {
+		if s.Env(q.variable) == "" {
 			return d, fmt.Errorf("%s is not set; want the URL or the name of the queue that %s sent to", q.variable, q.of)
 		}
 	}
-	if c.Env("MANHUNT_QUEUE") == c.Env("MANHUNT_WATCH_QUEUE") {
+	if s.Env("MANHUNT_QUEUE") == s.Env("MANHUNT_WATCH_QUEUE") {
 		return d, errors.New("MANHUNT_QUEUE and MANHUNT_WATCH_QUEUE are the same queue: what happens to one must not happen to both")
 	}
-	queue, err := c.queue("MANHUNT_QUEUE", sending...)
+	senders := Senders(s)
+	queue, err := kit.StandardQueue(s, "MANHUNT_QUEUE", senders["MANHUNT_QUEUE"]...)
 	if err != nil {
 		return d, err
 	}
-	watch, err := c.queue("MANHUNT_WATCH_QUEUE", "first step", "resume", "watch")
+	watch, err := kit.StandardQueue(s, "MANHUNT_WATCH_QUEUE", senders["MANHUNT_WATCH_QUEUE"]...)
 	if err != nil {
 		return d, err
 	}
-	d = Deps{Table: DefaultTable, Send: queue.Send, Watch: watch.Send, Now: c.Now, Metrics: c.Metrics, Logger: c.Logger}
-	if len(c.Tables) > 0 {
-		d.Table = c.Tables[0]
+	d = Deps{Table: DefaultTable, Send: queue.Send, Watch: watch.Send, Now: now, Metrics: s.Metrics, Logger: s.Logger}
+	if len(s.Tables) > 0 {
+		d.Table = s.Tables[0]
 	}
-	if c.Env("REFLEX_QUEUE") != "" {
-		told, err := c.queue("REFLEX_QUEUE", telling...)
+	if s.Env("REFLEX_QUEUE") != "" {
+		told, err := kit.StandardQueue(s, "REFLEX_QUEUE", senders["REFLEX_QUEUE"]...)
 		if err != nil {
 			return d, err
 		}
 		d.Notify = told.Send
 	}
-	if d.Store, err = dynamodb.New(c.DynamoDB, dynamodb.Options{Metrics: c.Metrics}); err != nil {
+	if d.Store, err = kit.Store(s); err != nil {
 		return d, err
 	}
-	if d.Templates, err = c.templates(); err != nil {
+	if d.Templates, err = templates(s.Env); err != nil {
 		return d, err
 	}
-	d.Providers, err = c.providers()
+	d.Providers, err = providers(s)
 	return d, err
 }
 
@@ -109,26 +80,27 @@ func Open(cfg aws.Config, table string) (*Table, error) {
 	return NewTable(store, table), nil
 }
 
-// reflexSends are the routes of Reflex that send.
-var reflexSends = []string{"first stage", "next stage", "mended", "stage limit"}
-
-// queue connects the queue that a variable names, for these routes.
-func (c Connection) queue(variable string, routes ...string) (*sqs.Queue, error) {
-	name := c.Env(variable)
-	if strings.HasSuffix(name, ".fifo") {
-		return nil, fmt.Errorf("%s=%s is a FIFO queue, which cannot delay a message: want a standard queue", variable, name)
+// Senders returns the routes that send to the queue of each variable, those of Reflex
+// included if its table is read.
+func Senders(s run.Setup) map[string][]string {
+	sending := []string{"first step", "resume", "next step", "attempt", "expire", "watch"}
+	telling := []string{"notify"}
+	if len(s.Tables) == 2 {
+		telling = append(telling, "first stage", "next stage", "mended", "stage limit")
+		if s.Env("REFLEX_QUEUE") == "" {
+			sending = append(sending, telling...)
+		}
 	}
-	q, err := sqs.New(c.SQS, name, sqs.Options{Metrics: c.Metrics, Logger: c.Logger})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", variable, err)
+	return map[string][]string{
+		"MANHUNT_QUEUE":       sending,
+		"MANHUNT_WATCH_QUEUE": {"first step", "resume", "watch"},
+		"REFLEX_QUEUE":        telling,
 	}
-	c.Check(variable, q.Check, routes...)
-	return q, nil
 }
 
 // templates reads the file that MANHUNT_TEMPLATES names.
-func (c Connection) templates() (Templates, error) {
-	name := c.Env("MANHUNT_TEMPLATES")
+func templates(env func(string) string) (Templates, error) {
+	name := env("MANHUNT_TEMPLATES")
 	if name == "" {
 		return ParseTemplates(nil)
 	}
@@ -143,9 +115,9 @@ func (c Connection) templates() (Templates, error) {
 	return t, nil
 }
 
-func (c Connection) providers() (map[string]Provider, error) {
+func providers(s run.Setup) (map[string]Provider, error) {
 	var o webhook.Options
-	switch v := c.Env("MANHUNT_WEBHOOKS"); v {
+	switch v := s.Env("MANHUNT_WEBHOOKS"); v {
 	case "", "public":
 	case "any":
 		o.AllowHTTP, o.AllowPrivate = true, true
@@ -157,12 +129,12 @@ func (c Connection) providers() (map[string]Provider, error) {
 		return nil, err
 	}
 	outbox := io.Discard
-	if name := c.Env("MANHUNT_OUTBOX"); name != "" {
+	if name := s.Env("MANHUNT_OUTBOX"); name != "" {
 		// It is open as long as the program runs.
 		if outbox, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 			return nil, fmt.Errorf("MANHUNT_OUTBOX: %w", err)
 		}
 	}
-	pretend := Pretend(c.Logger, outbox)
+	pretend := Pretend(s.Logger, outbox)
 	return map[string]Provider{"webhook": Webhook(hook), "call": pretend, "text": pretend, "email": pretend}, nil
 }

@@ -3,12 +3,14 @@ package manhunt
 import (
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/run"
 )
 
 // A FIFO queue takes no delay: each message would fail by itself.
 func TestConnectRefusesFIFO(t *testing.T) {
 	for _, queue := range []string{"attempts.fifo", "https://sqs.eu-west-1.amazonaws.com/123456789012/attempts.fifo"} {
-		_, err := Connect(Connection{Env: func(name string) string {
+		_, err := Connect(run.Setup{Env: func(name string) string {
 			return map[string]string{"MANHUNT_QUEUE": queue, "MANHUNT_WATCH_QUEUE": "watches"}[name]
 		}})
 		if err == nil || !strings.Contains(err.Error(), "MANHUNT_QUEUE") || !strings.Contains(err.Error(), "standard queue") {
@@ -18,7 +20,7 @@ func TestConnectRefusesFIFO(t *testing.T) {
 }
 
 func TestConnectWantsOneTable(t *testing.T) {
-	_, err := Connect(Connection{
+	_, err := Connect(run.Setup{
 		Tables: []string{"manhunt", "reflex"},
 		Env:    func(string) string { return "attempts" },
 	})
@@ -33,7 +35,7 @@ func TestConnectWantsTwoQueues(t *testing.T) {
 		"MANHUNT_WATCH_QUEUE is not set": {"MANHUNT_QUEUE": "attempts"},
 		"are the same queue":             {"MANHUNT_QUEUE": "attempts", "MANHUNT_WATCH_QUEUE": "attempts"},
 	} {
-		_, err := Connect(Connection{Env: func(name string) string { return env[name] }})
+		_, err := Connect(run.Setup{Env: func(name string) string { return env[name] }})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

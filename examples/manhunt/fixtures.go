@@ -1,12 +1,10 @@
 package manhunt
 
 import (
-	"bytes"
 	_ "embed"
-	"fmt"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 //go:embed fixtures/items.ndjson
@@ -16,14 +14,4 @@ var fixtures []byte
 // contact with two methods, an active search for it, a canceled search for
 // someone else, and an attempt of the first search, twice: about to be made,
 // and made.
-func Fixtures() []sluice.Item {
-	var items []sluice.Item
-	for line := range bytes.Lines(fixtures) {
-		it, err := item.Parse(line)
-		if err != nil {
-			panic(fmt.Sprintf("manhunt: fixtures: %v", err)) // the file is a part of the program
-		}
-		items = append(items, it)
-	}
-	return items
-}
+func Fixtures() []sluice.Item { return kit.Items(fixtures) }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/handlers/escalation/webhook"
+	"github.com/sluicehq/sluice/run"
 )
 
 // recorder is a provider that remembers.
@@ -153,7 +154,7 @@ func TestPretend(t *testing.T) {
 
 func TestWebhookSetting(t *testing.T) {
 	for value, want := range map[string]string{"": "<nil>", "public": "<nil>", "any": "<nil>", "yes": `MANHUNT_WEBHOOKS is "yes"; want public (https to public addresses) or any`} {
-		_, err := Connection{Env: func(name string) string { return map[string]string{"MANHUNT_WEBHOOKS": value}[name] }, Logger: slog.Default()}.providers()
+		_, err := providers(run.Setup{Env: func(name string) string { return map[string]string{"MANHUNT_WEBHOOKS": value}[name] }, Logger: slog.Default()})
 		if fmt.Sprint(err) != want {
 			t.Errorf("%q: %v", value, err)
 		}

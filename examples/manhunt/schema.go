@@ -5,13 +5,12 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 // schema is also what aws dynamodb create-table takes as --cli-input-json.
@@ -35,16 +34,5 @@ func CreateBy(ctx context.Context, cfg aws.Config, table string, schema []byte) 
 		return fmt.Errorf("schema of table %s: %w", table, err)
 	}
 	in.TableName = &table
-	db := dynamodb.NewFromConfig(cfg)
-	var there *types.ResourceInUseException
-	if _, err := db.CreateTable(ctx, &in); err != nil && !errors.As(err, &there) {
-		return fmt.Errorf("creating table %s: %w", table, err)
-	}
-	err := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
-		o.MinDelay, o.MaxDelay = 200*time.Millisecond, 5*time.Second
-	}).Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, 5*time.Minute)
-	if err != nil {
-		return fmt.Errorf("waiting for table %s: %w", table, err)
-	}
-	return nil
+	return kit.Create(ctx, dynamodb.NewFromConfig(cfg), &in)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice/run"
 )
 
 func TestConnect(t *testing.T) {
@@ -29,8 +31,8 @@ func TestConnect(t *testing.T) {
 		env := maps.Clone(base)
 		maps.Copy(env, tt.env)
 		cfg := aws.Config{Region: "eu-west-1"}
-		r, err := Connect(Connection{
-			DynamoDB: cfg, SQS: cfg, OpenSearch: cfg, Tables: tt.tables,
+		r, err := Connect(run.Setup{
+			AWS: func(string) aws.Config { return cfg }, Tables: tt.tables,
 			Env: func(name string) string { return env[name] },
 		})
 		switch {

@@ -1,13 +1,11 @@
 package meadowlark
 
 import (
-	"bytes"
 	_ "embed"
-	"fmt"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
-	"github.com/sluicehq/sluice/item"
 )
 
 //go:embed fixtures/items.ndjson
@@ -15,17 +13,7 @@ var fixtures []byte
 
 // Fixtures returns the items of two descriptors, a school, and a course that
 // refers to it.
-func Fixtures() []sluice.Item {
-	var items []sluice.Item
-	for line := range bytes.Lines(fixtures) {
-		it, err := item.Parse(line)
-		if err != nil {
-			panic(fmt.Sprintf("meadowlark: fixtures: %v", err)) // the file is a part of the program
-		}
-		items = append(items, it)
-	}
-	return items
-}
+func Fixtures() []sluice.Item { return kit.Items(fixtures) }
 
 // Types of the fixtures.
 const (

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
@@ -190,9 +191,9 @@ func TestMapping(t *testing.T) {
 			}
 		}
 		// The text has them all, digit by digit.
-		info, err := item.FromJSON([]byte(text(got, "info")))
+		info, err := item.FromJSON([]byte(kit.Text(got, "info")))
 		if err != nil || !info.Equal(want.Map().With(item.String("id", "x"))) {
-			t.Errorf("%s: info is %.200s, %v", tt.name, text(got, "info"), err)
+			t.Errorf("%s: info is %.200s, %v", tt.name, kit.Text(got, "info"), err)
 		}
 	}
 	if got := noted(l, &l.dropped); len(got) != 7 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 )
 
@@ -23,7 +24,7 @@ const grace = time.Minute
 // removed raises an alert if others refer to a deleted document. The writer does
 // not delete such a document, so the deletion bypassed it.
 func (a *app) removed(ctx context.Context, rec *sluice.Record) error {
-	typ, id := text(rec.Keys, "pk"), writer.EntityID(rec.Keys)
+	typ, id := kit.Text(rec.Keys, "pk"), writer.EntityID(rec.Keys)
 	_, again, err := a.writer.Document(ctx, typ, id)
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (a *app) removed(ctx context.Context, rec *sluice.Record) error {
 
 // clean takes away what stood beside a document that was deleted.
 func (a *app) clean(ctx context.Context, rec *sluice.Record) error {
-	again, err := a.writer.Clean(ctx, text(rec.Keys, "pk"), writer.EntityID(rec.Keys))
+	again, err := a.writer.Clean(ctx, kit.Text(rec.Keys, "pk"), writer.EntityID(rec.Keys))
 	if err == nil && again {
 		return sluice.Skip("the document exists again")
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/handlers/projection"
-	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 )
@@ -87,13 +86,4 @@ func NewRouter(d Deps) (*router.Router, error) {
 		router.Use(message.Hop(d.Check, message.HopOptions{Now: d.Now})))
 	r.Handle("entity#INSERT entity#MODIFY entity#REMOVE entity#SNAPSHOT", p.Handle, router.Name("document"), router.NeedsBoth(), router.Redrive())
 	return r, nil
-}
-
-// text is a string attribute; "" when there is none.
-func text(it sluice.Item, name string) string {
-	v, _ := it.Lookup(name)
-	if v.Kind() != item.S {
-		return ""
-	}
-	return v.Str()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
@@ -94,7 +95,7 @@ func TestLateRecords(t *testing.T) {
 			if err != nil {
 				return "nothing"
 			}
-			return fmt.Sprint(text(it, "nameOfInstitution"), " ", d.Version)
+			return fmt.Sprint(kit.Text(it, "nameOfInstitution"), " ", d.Version)
 		}
 		if got := name(); got != "New 1638802062000001" {
 			t.Error(got)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -37,11 +38,11 @@ const (
 // Fence returns the number that grows with every state of a gateway, also when
 // it is deleted and made again. A deletion's is that of the last state plus 1.
 func Fence(it sluice.Item) (int64, error) {
-	created, ok := number(it, "created_at")
+	created, ok := kit.Number(it, "created_at")
 	if !ok || created <= 0 || created >= 1<<createdBits {
 		return 0, errors.New("created_at is missing or no time in ms between 1970 and 2248")
 	}
-	version, ok := number(it, "version")
+	version, ok := kit.Number(it, "version")
 	if !ok || version < 0 || version >= 1<<versionBits {
 		return 0, fmt.Errorf("version is missing or no number from 0 to %d", 1<<versionBits-1)
 	}
@@ -92,21 +93,4 @@ func (g Gateway) validate() error {
 		return sluice.Permanent(fmt.Errorf("gateway %s of %s: %w", g.ID, g.OwnerID, err))
 	}
 	return nil
-}
-
-// text is a string attribute; "" when there is none.
-func text(it sluice.Item, name string) string {
-	v, _ := it.Lookup(name)
-	if v.Kind() != item.S {
-		return ""
-	}
-	return v.Str()
-}
-
-func number(it sluice.Item, name string) (n int64, ok bool) {
-	v, ok := it.Lookup(name)
-	if !ok {
-		return 0, false
-	}
-	return v.Int64()
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
@@ -389,8 +390,8 @@ func (c *city) record(id string, version int64) *sluice.Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.records, func(rec *sluice.Record) bool {
-		n, _ := number(rec.New, "version")
-		return text(rec.Keys, "tgw_id") == id && n == version
+		n, _ := kit.Number(rec.New, "version")
+		return kit.Text(rec.Keys, "tgw_id") == id && n == version
 	})
 	if i < 0 {
 		c.t.Fatalf("no record of version %d of %s was handled", version, id)

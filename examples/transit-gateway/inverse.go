@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -40,7 +41,7 @@ func (g *Gateways) onRouteTables(ctx context.Context, rec *sluice.Record) error 
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("new image: %w", err))
 	}
-	row := inverseRow{OwnerID: text(rec.Keys, "owner_id"), ID: text(rec.Keys, "tgw_id"), fence: fence}
+	row := inverseRow{OwnerID: kit.Text(rec.Keys, "owner_id"), ID: kit.Text(rec.Keys, "tgw_id"), fence: fence}
 	for _, rtb := range now {
 		if !slices.Contains(before, rtb) {
 			if err := g.putInverse(ctx, row.of(rtb)); err != nil {

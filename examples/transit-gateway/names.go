@@ -8,6 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -36,7 +37,9 @@ func (j janitor) onClaim(ctx context.Context, rec *sluice.Record) error {
 }
 
 // claimOf tells a claim from others of the same name.
-func claimOf(claim sluice.Item) string { return text(claim, "name_key") + "#" + text(claim, "tgw_id") }
+func claimOf(claim sluice.Item) string {
+	return kit.Text(claim, "name_key") + "#" + kit.Text(claim, "tgw_id")
+}
 
 // look deletes the claim that a message is about, if no gateway has the name. A
 // claim of another gateway is younger, and has a message of its own.
@@ -52,8 +55,8 @@ func (j janitor) look(ctx context.Context, rec *sluice.Record) error {
 	if claimOf(claim) != check.DedupeKey {
 		return sluice.Skip("released, or claimed by another gateway")
 	}
-	owner, name, _ := strings.Cut(text(claim, "name_key"), "#")
-	id := text(claim, "tgw_id")
+	owner, name, _ := strings.Cut(kit.Text(claim, "name_key"), "#")
+	id := kit.Text(claim, "tgw_id")
 	// One transaction: the gateway may be created at this very moment.
 	err = j.store.Transact(ctx,
 		dynamo.Check(j.table("tgw"), gatewayKey(owner, id), "attribute_not_exists(tgw_id) OR #name <> :name").

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -82,7 +83,7 @@ func (g *Gateways) Range(ctx context.Context, ownerID string, p Page) (all []Gat
 		}
 		all = append(all, w)
 	}
-	return all, text(page.Next, "tgw_id"), nil
+	return all, kit.Text(page.Next, "tgw_id"), nil
 }
 
 // OfRouteTable returns the gateways that are attached to a route table, ordered by
@@ -115,7 +116,7 @@ func (g *Gateways) OfRouteTable(ctx context.Context, rtb string) ([]Gateway, err
 
 func decode[T any](it sluice.Item) (v T, err error) {
 	if err := it.Decode(&v); err != nil {
-		return v, fmt.Errorf("an item of %s: %w", text(it, "tgw_id"), err)
+		return v, fmt.Errorf("an item of %s: %w", kit.Text(it, "tgw_id"), err)
 	}
 	return v, nil
 }

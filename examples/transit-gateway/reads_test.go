@@ -20,14 +20,14 @@ func readFixtures() (all []Fixture) {
 		if i == 3 {
 			g.RouteTables = []string{"rtb-0", "rtb-1"}
 		}
-		all = append(all, Fixture{"tgw", g.item()})
+		all = append(all, Fixture{Table: "tgw", Item: g.item()})
 	}
-	all = append(all, Fixture{"tgw", Gateway{OwnerID: "other", ID: "tgw-x", CreatedAt: 1704164645000, Name: "n", RouteTables: []string{"rtb-1"}}.item()})
+	all = append(all, Fixture{Table: "tgw", Item: Gateway{OwnerID: "other", ID: "tgw-x", CreatedAt: 1704164645000, Name: "n", RouteTables: []string{"rtb-1"}}.item()})
 	for _, row := range []struct{ owner, id string }{{owner, "tgw-3"}, {owner, "tgw-4"}, {owner, "tgw-gone"}, {"other", "tgw-x"}} {
-		all = append(all, Fixture{"tgw_by_rtb", inverseRow{OwnerID: row.owner, ID: row.id, fence: 1}.of("rtb-1")})
+		all = append(all, Fixture{Table: "tgw_by_rtb", Item: inverseRow{OwnerID: row.owner, ID: row.id, fence: 1}.of("rtb-1")})
 	}
 	deleted := inverseRow{OwnerID: owner, ID: "tgw-5", fence: 1}.of("rtb-1").With(tombstone(start)...)
-	return append(all, Fixture{"tgw_by_rtb", deleted})
+	return append(all, Fixture{Table: "tgw_by_rtb", Item: deleted})
 }
 
 func TestReads(t *testing.T) {
@@ -114,8 +114,8 @@ func TestReadsFail(t *testing.T) {
 		"range":       func(ctx context.Context) error { _, _, err := w.Range(ctx, owner, Page{}); return err },
 		"route table": func(ctx context.Context) error { _, err := w.OfRouteTable(ctx, "rtb-1"); return err },
 	}
-	w.put(Fixture{"tgw", item.Of(item.String("owner_id", owner), item.String("tgw_id", "tgw-1"), item.String("version", "one"))},
-		Fixture{"tgw_by_rtb", inverseRow{OwnerID: owner, ID: "tgw-1", fence: 1}.of("rtb-1")})
+	w.put(Fixture{Table: "tgw", Item: item.Of(item.String("owner_id", owner), item.String("tgw_id", "tgw-1"), item.String("version", "one"))},
+		Fixture{Table: "tgw_by_rtb", Item: inverseRow{OwnerID: owner, ID: "tgw-1", fence: 1}.of("rtb-1")})
 	for name, read := range reads {
 		if err := read(t.Context()); err == nil || !strings.Contains(err.Error(), "tgw-1") {
 			t.Errorf("%s: %v", name, err)

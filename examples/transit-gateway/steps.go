@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -45,7 +46,7 @@ func (g *Gateways) nextID(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		n, counted := number(it, "counter")
+		n, counted := kit.Number(it, "counter")
 		op := dynamo.Update(g.table("tgw_id"), last, "SET #counter = :next").Name("#counter", "counter").Value(":next", n+1)
 		if counted {
 			op = op.If("#counter = :last").Value(":last", n)

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -48,12 +49,12 @@ func TestFixtures(t *testing.T) {
 					}
 				}
 				same("after the fixtures")
-				ttl, _ := number(w.Items("tgw_by_rtb")[0], "ttl")
+				ttl, _ := kit.Number(w.Items("tgw_by_rtb")[0], "ttl")
 				if ttl != start.Add(7*24*time.Hour).Unix() {
 					t.Errorf("the tombstone expires at %d", ttl)
 				}
 				v1 := slices.IndexFunc(w.records, func(rec sluice.Record) bool {
-					n, _ := number(rec.New, "version")
+					n, _ := kit.Number(rec.New, "version")
 					return n == 1
 				})
 				w.Replay(w.records[v1])
@@ -242,7 +243,7 @@ func TestJanitor(t *testing.T) {
 		if err := w.Write(ctx, dynamo.Delete("tgw_name", Fixtures()[4].Item.Only("name_key"))); err != nil {
 			t.Fatal(err)
 		}
-		w.put(Fixture{"tgw_name", item.Of(item.String("name_key", owner+"#lost"), item.String("tgw_id", "tgw-new"))})
+		w.put(Fixture{Table: "tgw_name", Item: item.Of(item.String("name_key", owner+"#lost"), item.String("tgw_id", "tgw-new"))})
 		w.run(CheckAfter/2 + time.Second)
 		if w.claimed("lost") != "tgw-new" {
 			t.Errorf("claims %v", w.Items("tgw_name"))
@@ -381,16 +382,16 @@ func drawn(t *testing.T, seed uint64) {
 	}
 	owners := make(map[string]string)
 	for _, it := range w.Items("tgw") {
-		name := text(it, "name")
+		name := kit.Text(it, "name")
 		if owners[name] != "" {
-			t.Errorf("%s and %s are both called %s", owners[name], text(it, "tgw_id"), name)
+			t.Errorf("%s and %s are both called %s", owners[name], kit.Text(it, "tgw_id"), name)
 		}
-		owners[name] = text(it, "tgw_id")
+		owners[name] = kit.Text(it, "tgw_id")
 	}
 	for _, claim := range w.Items("tgw_name") {
-		_, name, _ := strings.Cut(text(claim, "name_key"), "#")
-		if owners[name] != text(claim, "tgw_id") {
-			t.Errorf("the claim of %s by %s is left", name, text(claim, "tgw_id"))
+		_, name, _ := strings.Cut(kit.Text(claim, "name_key"), "#")
+		if owners[name] != kit.Text(claim, "tgw_id") {
+			t.Errorf("the claim of %s by %s is left", name, kit.Text(claim, "tgw_id"))
 		}
 		delete(owners, name)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/router"
 )
@@ -90,11 +91,11 @@ func NewRouter(d Deps) (*router.Router, error) {
 // bypassed reports whether a write bypassed the library: its version does not
 // follow the one before. The index may refuse it as old.
 func bypassed(rec *sluice.Record) bool {
-	now, ok := number(rec.New, "version")
+	now, ok := kit.Number(rec.New, "version")
 	if rec.EventName == sluice.Insert {
 		return !ok || now != 0
 	}
-	before, had := number(rec.Old, "version")
+	before, had := kit.Number(rec.Old, "version")
 	return !ok || !had || now != before+1
 }
 
@@ -102,8 +103,8 @@ func bypassed(rec *sluice.Record) bool {
 // an item's values are in no log. The metrics count the records of its route.
 func reportBypass(logger *slog.Logger) sluice.Handler {
 	return func(ctx context.Context, rec *sluice.Record) error {
-		before, _ := number(rec.Old, "version")
-		now, _ := number(rec.New, "version")
+		before, _ := kit.Number(rec.Old, "version")
+		now, _ := kit.Number(rec.New, "version")
 		logger.WarnContext(ctx, "a writer has bypassed the library: the version does not follow the one before",
 			"keyHash", fmt.Sprintf("%016x", rec.Keys.Hash()), "before", before, "now", now)
 		return nil

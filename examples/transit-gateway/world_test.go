@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/internal/tabletest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
@@ -94,8 +95,8 @@ func (w *world) inverse() (live, all string) {
 func summary(rows []sluice.Item) (live, all string) {
 	var l, a []string
 	for _, it := range rows {
-		row := text(it, "rtb_id") + " " + text(it, "tgw_id")
-		fence, _ := number(it, "src_version")
+		row := kit.Text(it, "rtb_id") + " " + kit.Text(it, "tgw_id")
+		fence, _ := kit.Number(it, "src_version")
 		dead := ""
 		if _, deleted := it.Lookup("deleted"); deleted {
 			dead = " deleted"
@@ -115,10 +116,10 @@ func expected(items []sluice.Item) (docs map[string]string, live []string) {
 		if err != nil {
 			panic(err)
 		}
-		docs[text(it, "owner_id")+"|"+text(it, "tgw_id")] = fmt.Sprint(fence, " ", string(it.AppendJSON(nil, item.SortedKeys())))
+		docs[kit.Text(it, "owner_id")+"|"+kit.Text(it, "tgw_id")] = fmt.Sprint(fence, " ", string(it.AppendJSON(nil, item.SortedKeys())))
 		tables, _ := routeTables(it)
 		for _, rtb := range tables {
-			live = append(live, rtb+" "+text(it, "tgw_id"))
+			live = append(live, rtb+" "+kit.Text(it, "tgw_id"))
 		}
 	}
 	slices.Sort(live)
@@ -149,7 +150,7 @@ func (w *world) claimed(name string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return text(it, "tgw_id")
+	return kit.Text(it, "tgw_id")
 }
 
 func hub() Gateway {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -84,7 +85,7 @@ func predecessor(err error) (created int64, ok bool) {
 	if !ok || !slices.Equal(refused.Failed, []int{2}) {
 		return 0, false
 	}
-	return number(refused.Items[0], "created_at")
+	return kit.Number(refused.Items[0], "created_at")
 }
 
 // SaveUpdate saves State and RouteTables of a gateway that was read, if nobody
@@ -201,10 +202,10 @@ func (w *Gateway) conflict(err error) error {
 		return err
 	}
 	for _, found := range refused.Items {
-		version, has := number(found, "version")
-		created, _ := number(found, "created_at")
-		if has && version == w.Version && created == w.CreatedAt && text(found, "name") != w.Name {
-			return sluice.Permanent(fmt.Errorf("its name is %q and not %q: want Rename to change it", text(found, "name"), w.Name))
+		version, has := kit.Number(found, "version")
+		created, _ := kit.Number(found, "created_at")
+		if has && version == w.Version && created == w.CreatedAt && kit.Text(found, "name") != w.Name {
+			return sluice.Permanent(fmt.Errorf("its name is %q and not %q: want Rename to change it", kit.Text(found, "name"), w.Name))
 		}
 	}
 	return ErrVersionConflict

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -218,7 +219,7 @@ func TestNames(t *testing.T) {
 		if w.claimed("core") != "tgw-0a1" || w.claimed("hub") != "" {
 			t.Errorf("claims %v", w.Items("tgw_name"))
 		}
-		w.put(Fixture{"tgw_name", item.Of(item.String("name_key", owner+"#core"), item.String("tgw_id", "tgw-other"))})
+		w.put(Fixture{Table: "tgw_name", Item: item.Of(item.String("name_key", owner+"#core"), item.String("tgw_id", "tgw-other"))})
 		if err := w.Rename(ctx, &g, "edge"); err != nil {
 			t.Error(err)
 		}
@@ -251,7 +252,7 @@ func TestMadeAgain(t *testing.T) {
 			}
 		}
 		ids := w.Items("tgw_id")
-		ttl, _ := number(ids[0], "ttl")
+		ttl, _ := kit.Number(ids[0], "ttl")
 		if len(ids) != 1 || ttl != start.Add(7*24*time.Hour).Unix() {
 			t.Errorf("%v", ids)
 		}

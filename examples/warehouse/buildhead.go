@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -28,12 +29,12 @@ func (a buildEntry) compare(b buildEntry) int {
 
 // entryOf returns the entry of a build, or an error when it can be none.
 func entryOf(it sluice.Item) (buildEntry, error) {
-	e := buildEntry{Created: text(it, "create_date"), ID: text(it, "build_id"), Version: text(it, "version")}
-	k, err := join(text(it, "name"), text(it, "env"), e.Version)
+	e := buildEntry{Created: kit.Text(it, "create_date"), ID: kit.Text(it, "build_id"), Version: kit.Text(it, "version")}
+	k, err := join(kit.Text(it, "name"), kit.Text(it, "env"), e.Version)
 	if err != nil {
 		return e, err
 	}
-	if k != text(it, "key") || e.ID == "" {
+	if k != kit.Text(it, "key") || e.ID == "" {
 		return e, sluice.Permanent(errors.New("a build needs a build_id, and the key name!env!version"))
 	}
 	_, err = parseDate(e.Created)
@@ -51,12 +52,12 @@ var headAttributes = []string{"name", "env", "version", "build_id", "previous_bu
 // a locale. The record says only which build has changed; what it is now is read
 // again, so that a record that comes late, or twice, brings back nothing.
 func (w *Warehouse) onBuild(ctx context.Context, rec *sluice.Record) error {
-	parts := strings.Split(text(rec.Keys, "key"), separator)
+	parts := strings.Split(kit.Text(rec.Keys, "key"), separator)
 	if len(parts) != 3 {
 		return sluice.Permanent(errors.New("the key of a build is not its name!env!version"))
 	}
 	for {
-		g := group{w: w, name: parts[0], env: parts[1], locale: text(rec.Keys, "locale"), read: make(map[string]sluice.Item)}
+		g := group{w: w, name: parts[0], env: parts[1], locale: kit.Text(rec.Keys, "locale"), read: make(map[string]sluice.Item)}
 		if err := g.reconcile(ctx, parts[2]); !dynamo.IsCondition(err) {
 			return err
 		}
@@ -171,8 +172,8 @@ func (g *group) refill(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if text(it, "locale") == g.locale {
-			found = append(found, buildEntry{text(it, "create_date"), text(it, "build_id"), strings.TrimPrefix(text(it, "key"), g.name+separator+g.env+separator)})
+		if kit.Text(it, "locale") == g.locale {
+			found = append(found, buildEntry{kit.Text(it, "create_date"), kit.Text(it, "build_id"), strings.TrimPrefix(kit.Text(it, "key"), g.name+separator+g.env+separator)})
 		}
 	}
 	slices.SortFunc(found, func(a, b buildEntry) int { return b.compare(a) })
@@ -224,7 +225,7 @@ func (g *group) write(ctx context.Context) error {
 		if has(g.row, fields) {
 			return nil
 		}
-		rev, _ := number(g.row, "rev")
+		rev, _ := kit.Number(g.row, "rev")
 		fields["rev"] = rev + 1
 		op = set(dynamo.Update(table, g.rowKey(), ""), fields)
 	}

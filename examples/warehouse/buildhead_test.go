@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -47,7 +48,7 @@ func (m *memory) head(locale string) string {
 func (m *memory) want(locale string) string {
 	var all []buildEntry
 	for _, it := range m.Items(m.table("build")) {
-		if e, err := entryOf(it); err == nil && text(it, "locale") == locale {
+		if e, err := entryOf(it); err == nil && kit.Text(it, "locale") == locale {
 			all = append(all, e)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 // date is an ISO 8601 date as somebody wrote it. Dates are compared by their
@@ -63,7 +64,7 @@ func (s span) with(d date) span {
 // as none.
 func spanOf(it sluice.Item) (s span) {
 	for _, name := range []string{"create_date", "update_date"} {
-		if d, err := parseDate(text(it, name)); err == nil {
+		if d, err := parseDate(kit.Text(it, name)); err == nil {
 			s = s.with(d)
 		}
 	}

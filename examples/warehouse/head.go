@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 // historyLength is how many queued builds a head remembers.
@@ -137,7 +138,7 @@ func (w *Warehouse) forgetPrevious(ctx context.Context, e StatusEvent, history [
 	if err != nil {
 		return err
 	}
-	previous := text(it, "previous_version")
+	previous := kit.Text(it, "previous_version")
 	if !slices.ContainsFunc(history, func(o entry) bool { return o.Version == previous }) {
 		return nil
 	}

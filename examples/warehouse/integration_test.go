@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
@@ -257,7 +258,7 @@ func TestHeadsOutOfOrder(t *testing.T) {
 		}
 		w.become(pkg, func() string {
 			h, err := w.store.Get(t.Context(), w.table("status_head"), key(pkg+"!dev"))
-			got := fmt.Sprintf("head %s after %s, %v", text(h, "version"), text(h, "previous_version"), err)
+			got := fmt.Sprintf("head %s after %s, %v", kit.Text(h, "version"), kit.Text(h, "previous_version"), err)
 			for _, v := range []string{"1.0.0", "1.5.0", "2.0.0"} {
 				s, _, err := w.Status(t.Context(), pkg, "dev", v)
 				got += fmt.Sprintf("; %s after %s, %v", v, s.Previous, err)
@@ -296,11 +297,11 @@ func TestPackagesLinesAndHeads(t *testing.T) {
 					got += fmt.Sprintf("; %s %s, %v", d, it.AppendJSON(nil, item.SortedKeys()), err)
 				}
 				of, err := w.store.Get(t.Context(), w.table("dependent_of"), item.Of(item.String("pkg", "email")))
-				got += fmt.Sprintf("; of %s, %v", text(of, "dependent_of"), err)
+				got += fmt.Sprintf("; of %s, %v", kit.Text(of, "dependent_of"), err)
 				l, err := w.store.Get(t.Context(), w.table("release_line_head"), item.Of(item.String("pkg", "email")))
-				got += fmt.Sprintf("; line %s after %s, %v", text(l, "version"), text(l, "previous_version"), err)
+				got += fmt.Sprintf("; line %s after %s, %v", kit.Text(l, "version"), kit.Text(l, "previous_version"), err)
 				b, err := w.store.Get(t.Context(), w.table("build_head"), item.Of(item.String("key", "email!prod"), item.String("locale", "en-US")))
-				got += fmt.Sprintf("; build %s after %s, %v", text(b, "build_id"), text(b, "previous_build_id"), err)
+				got += fmt.Sprintf("; build %s after %s, %v", kit.Text(b, "build_id"), kit.Text(b, "previous_build_id"), err)
 				want := `package {"dependencies":{"button":"^1.0.0","layout":"^3.0.0"},"description":"Mail","name":"email","version":"2.1.0"}, <nil>` +
 					`; button {"dependents":["email"],"name":"button"}, <nil>; layout {"dependents":["email"],"name":"layout"}, <nil>; abacus {"dependents":["email"],"name":"abacus"}, <nil>` +
 					"; of button, <nil>; line 2.1.0 after 2.0.0, <nil>; build email!prod!2.1!en-US after email!prod!2.0!en-US, <nil>"

@@ -10,16 +10,17 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
 // onReleaseLine keeps the newest release line of a package.
 func (w *Warehouse) onReleaseLine(ctx context.Context, rec *sluice.Record) error {
 	fields := map[string]any{"previous_version": nil}
-	if previous := text(rec.New, "previous_version"); previous != "" {
+	if previous := kit.Text(rec.New, "previous_version"); previous != "" {
 		fields["previous_version"] = previous
 	}
-	return w.setNewest(ctx, "release_line_head", item.String("pkg", text(rec.New, "pkg")), text(rec.New, "version"), fields)
+	return w.setNewest(ctx, "release_line_head", item.String("pkg", kit.Text(rec.New, "pkg")), kit.Text(rec.New, "version"), fields)
 }
 
 // setNewest sets fields of the item with the key, and its version, unless it
@@ -34,7 +35,7 @@ func (w *Warehouse) setNewest(ctx context.Context, table string, k item.Attribut
 		if err != nil {
 			return err
 		}
-		if had := text(it, "version"); had != "" && compareVersions(had, version) >= 0 {
+		if had := kit.Text(it, "version"); had != "" && compareVersions(had, version) >= 0 {
 			return nil
 		}
 		op := set(dynamo.Update(w.table(table), item.Of(k), ""), fields)

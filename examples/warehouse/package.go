@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -90,8 +91,8 @@ func fit(v sluice.Value, field string, kind item.Kind) any {
 // onVersion takes a version's package.json into its package, if it is the
 // newest, and into what depends on what.
 func (w *Warehouse) onVersion(ctx context.Context, rec *sluice.Record) error {
-	name, version := text(rec.New, "name"), text(rec.New, "version")
-	manifest, err := item.FromJSON([]byte(text(rec.New, "value")))
+	name, version := kit.Text(rec.New, "name"), kit.Text(rec.New, "version")
+	manifest, err := item.FromJSON([]byte(kit.Text(rec.New, "value")))
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("value: %w", err))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -140,7 +141,7 @@ func (w *Warehouse) Packages(ctx context.Context, limit int, after string) (pack
 		}
 		packages = append(packages, p)
 	}
-	return packages, text(page.Next, "name"), nil
+	return packages, kit.Text(page.Next, "name"), nil
 }
 
 // Package returns a package; false when there is none.

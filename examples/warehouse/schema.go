@@ -2,13 +2,13 @@ package warehouse
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 // schemas are the tables: their key attributes, all of them strings, and
@@ -48,47 +48,24 @@ func Keys(table string) ([]string, error) {
 // together. It has what says how large a build is.
 const buildIndex = "by_name_env"
 
-func indexOfBuilds() types.GlobalSecondaryIndex {
-	return types.GlobalSecondaryIndex{
-		IndexName: aws.String(buildIndex),
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String("name"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("env"), KeyType: types.KeyTypeRange},
-		},
-		Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"build_id", "create_date"}},
-	}
-}
-
 // Create makes the tables that are not there, with their streams and the index,
 // and returns when they can be written to.
 func Create(ctx context.Context, cfg aws.Config, prefix string) error {
 	db := dynamodb.NewFromConfig(cfg)
+	var tables []*dynamodb.CreateTableInput
 	for _, s := range schemas {
-		in := &dynamodb.CreateTableInput{TableName: aws.String(prefix + s.name), BillingMode: types.BillingModePayPerRequest}
-		for i, name := range s.keys {
-			in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS})
-			in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(name), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i]})
-		}
-		if s.stream {
-			in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}
-		}
+		in := kit.Table(prefix+s.name, s.stream, s.keys...)
 		if s.name == "build" {
-			in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{indexOfBuilds()}
-			for _, name := range []string{"name", "env"} {
-				in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
-			}
+			in.AttributeDefinitions = append(in.AttributeDefinitions, kit.Texts("name", "env")...)
+			in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{
+				IndexName: aws.String(buildIndex), KeySchema: kit.Key("name", "env"),
+				Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"build_id", "create_date"}},
+			}}
 		}
-		var there *types.ResourceInUseException
-		if _, err := db.CreateTable(ctx, in); err != nil && !errors.As(err, &there) {
-			return fmt.Errorf("creating table %s: %w", *in.TableName, err)
-		}
+		tables = append(tables, in)
 	}
-	wait := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
-		o.MinDelay, o.MaxDelay = 200*time.Millisecond, 5*time.Second
-	})
-	for _, s := range schemas {
-		if err := wait.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(prefix + s.name)}, 5*time.Minute); err != nil {
-			return fmt.Errorf("waiting for table %s: %w", prefix+s.name, err)
-		}
+	if err := kit.Create(ctx, db, tables...); err != nil {
+		return err
 	}
 	return hasIndex(ctx, db, prefix+"build")
 }

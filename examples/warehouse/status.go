@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -85,7 +86,7 @@ func (w *Warehouse) addToStatus(ctx context.Context, e StatusEvent) (total int64
 		if err != nil {
 			return 0, err
 		}
-		total, _ := number(it, "total")
+		total, _ := kit.Number(it, "total")
 		fields := map[string]any{"pkg": e.Package, "env": e.Env, "version": e.Version}
 		if e.Type == queued {
 			total = smallestTotal(total, e.Total)
@@ -132,7 +133,7 @@ func (w *Warehouse) count(ctx context.Context, e StatusEvent) error {
 // onCounted looks whether a build is complete. The counter and the total both
 // lead here, so that whichever was written later sees the other.
 func (w *Warehouse) onCounted(ctx context.Context, rec *sluice.Record) error {
-	k := text(rec.Keys, "key")
+	k := kit.Text(rec.Keys, "key")
 	status, err := w.store.Get(ctx, w.table("status"), key(k))
 	if err != nil {
 		return err
@@ -144,8 +145,8 @@ func (w *Warehouse) onCounted(ctx context.Context, rec *sluice.Record) error {
 	if err := w.nameCounter(ctx, counter); err != nil {
 		return err
 	}
-	total, _ := number(status, "total")
-	count, _ := number(counter, "count")
+	total, _ := kit.Number(status, "total")
+	count, _ := kit.Number(counter, "count")
 	if total <= 0 || count < total {
 		return sluice.Skip("not complete")
 	}
@@ -157,7 +158,7 @@ func (w *Warehouse) onCounted(ctx context.Context, rec *sluice.Record) error {
 // nameCounter says in a counter what it counts: that is made by counting, which
 // only adds.
 func (w *Warehouse) nameCounter(ctx context.Context, counter sluice.Item) error {
-	k := text(counter, "key")
+	k := kit.Text(counter, "key")
 	parts := strings.Split(k, separator)
 	if _, named := counter.Lookup("pkg"); named || len(parts) != 3 {
 		return nil
@@ -169,7 +170,7 @@ func (w *Warehouse) nameCounter(ctx context.Context, counter sluice.Item) error 
 // announce says that a build has started, or is completed. A record handled
 // again makes the same message, with the same dedupeKey.
 func (w *Warehouse) announce(ctx context.Context, rec *sluice.Record) error {
-	total, has := number(rec.New, "total")
+	total, has := kit.Number(rec.New, "total")
 	if _, had := rec.Old.Lookup("total"); has && !had {
 		var b message.Body
 		if err := w.tell(ctx, rec, "build_started", head(&b, "build_started", rec).Int("total", total).Bytes()); err != nil {
@@ -177,7 +178,7 @@ func (w *Warehouse) announce(ctx context.Context, rec *sluice.Record) error {
 		}
 	}
 	if yes(rec.New, "complete") && !yes(rec.Old, "complete") {
-		it, err := w.store.Get(ctx, w.table("package"), item.Of(item.String("name", text(rec.New, "pkg"))))
+		it, err := w.store.Get(ctx, w.table("package"), item.Of(item.String("name", kit.Text(rec.New, "pkg"))))
 		if err != nil {
 			return err
 		}
@@ -192,13 +193,13 @@ func (w *Warehouse) announce(ctx context.Context, rec *sluice.Record) error {
 }
 
 func head(b *message.Body, event string, rec *sluice.Record) *message.Body {
-	return b.Str("event", event).Str("pkg", text(rec.New, "pkg")).Str("version", text(rec.New, "version")).Str("env", text(rec.New, "env"))
+	return b.Str("event", event).Str("pkg", kit.Text(rec.New, "pkg")).Str("version", kit.Text(rec.New, "version")).Str("env", kit.Text(rec.New, "env"))
 }
 
 func (w *Warehouse) tell(ctx context.Context, rec *sluice.Record, event string, body []byte) error {
 	return w.send(ctx, sluice.Message{
 		Body:       string(body),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(event + ":" + text(rec.Keys, "key"))},
+		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(event + ":" + kit.Text(rec.Keys, "key"))},
 	})
 }
 

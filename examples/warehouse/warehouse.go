@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 )
@@ -80,7 +81,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 		return strings.TrimPrefix(rec.Table, w.prefix), nil
 	})))
 	r.Handle("status_event#INSERT", w.onEvent, router.Name("event"), router.Redrive(),
-		router.When(func(rec *sluice.Record) bool { return text(rec.New, "event_type") != ignored }))
+		router.When(func(rec *sluice.Record) bool { return kit.Text(rec.New, "event_type") != ignored }))
 	r.Handle("status_counter#INSERT status_counter#MODIFY", w.onCounted, router.Name("counted"), router.Redrive(),
 		router.When(func(rec *sluice.Record) bool { _, marker := rec.New.Lookup("marker"); return !marker }))
 	r.Handle("status#INSERT status#MODIFY", w.onCounted, router.Name("total"), router.Redrive(),
@@ -140,23 +141,6 @@ func join(parts ...string) (string, error) {
 }
 
 func key(value string) sluice.Item { return item.Of(item.String("key", value)) }
-
-// text is a string attribute; "" when there is none.
-func text(it sluice.Item, name string) string {
-	v, _ := it.Lookup(name)
-	if v.Kind() != item.S {
-		return ""
-	}
-	return v.Str()
-}
-
-func number(it sluice.Item, name string) (n int64, ok bool) {
-	v, ok := it.Lookup(name)
-	if !ok {
-		return 0, false
-	}
-	return v.Int64()
-}
 
 // unless is err, but nil when it says that a condition did not hold: another
 // write was there first, or later.

@@ -11,8 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/item"
+	sluicerun "github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/queue"
 	"github.com/sluicehq/sluice/state"
@@ -164,10 +167,12 @@ func (d *demo) consume(ctx context.Context, table, attempts, watch, notices stri
 	settings := map[string]string{"MANHUNT_QUEUE": attempts, "MANHUNT_WATCH_QUEUE": watch, "REFLEX_QUEUE": notices, "MANHUNT_WEBHOOKS": "any"}
 	sqs := d.world.cfg.Copy()
 	sqs.BaseEndpoint = &d.world.stack.SQS
-	deps, err := manhunt.Connection{
-		DynamoDB: d.world.cfg, SQS: sqs, Tables: []string{table}, Env: func(name string) string { return settings[name] },
-		Logger: quiet, Now: now,
-	}.Deps()
+	deps, err := manhunt.ConnectDeps(sluicerun.Setup{
+		Tables: []string{table}, Env: func(name string) string { return settings[name] }, Logger: quiet,
+		AWS: func(service string) aws.Config {
+			return map[string]aws.Config{"dynamodb": d.world.cfg, "sqs": sqs}[service]
+		},
+	}, now)
 	if err != nil {
 		return ctx, nil, err
 	}

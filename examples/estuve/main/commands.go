@@ -7,30 +7,30 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/examples/estuve"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/handlers/rollup"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/run"
 )
 
-// commands are what the program does besides running.
-var commands = map[string]struct {
-	usage, does string
-	run         func(ctx context.Context, args []string, env func(string) string, in io.Reader, out io.Writer) error
-}{
-	"create":  {"create", "make the tables that do not exist", create},
-	"recount": {recountUsage, "set counters right; without users they are read from standard input, one a line", recount},
-	"plan":    {planUsage, "list what a cascade would delete", plan},
+var program = kit.Program{
+	Name: "estuve",
+	Head: "Commands:",
+	Commands: map[string]kit.Command{
+		"create":  {Usage: "create", Example: "create", Does: "make the tables that do not exist", Run: create},
+		"recount": {Usage: recountUsage, Example: "recount --dry-run u-1", Does: "set counters right; without users they are read from standard input, one a line", Run: recount},
+		"plan":    {Usage: planUsage, Example: "plan user u-1", Does: "list what a cascade would delete", Run: plan},
+		// main runs it, as it runs the daemon.
+		"worker": {Usage: "worker [flags]", Example: "worker", Does: "work off the queue of ESTUVE_QUEUE alone"},
+	},
+	Tail: "Without a command:",
 }
 
 const (
@@ -38,72 +38,49 @@ const (
 	planUsage    = "plan user USER, or plan map USER MAP"
 )
 
-// help lists the commands. The flags of a daemon follow it.
-func help() string {
-	var b strings.Builder
-	b.WriteString("Commands:\n")
-	for _, name := range slices.Sorted(maps.Keys(commands)) {
-		fmt.Fprintf(&b, "  %s\n      %s\n", commands[name].usage, commands[name].does)
-	}
-	return b.String() + "  worker [flags]\n      work off the queue of ESTUVE_QUEUE alone\n\nWithout a command:"
-}
-
-// execute runs a command, or prints how it is used.
-func execute(ctx context.Context, name string, args []string, env func(string) string, in io.Reader, out io.Writer) error {
-	c, ok := commands[name]
-	if !ok {
-		return usage(fmt.Sprintf("unknown command %q; commands are %s, worker. Without one, flags alone run the daemon", name, strings.Join(slices.Sorted(maps.Keys(commands)), ", ")))
-	}
-	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
-		_, err := fmt.Fprintf(out, "%s: %s\n", c.usage, c.does)
-		return err
-	}
-	return c.run(ctx, args, env, in, out)
-}
-
 // create makes the tables that are not there.
-func create(ctx context.Context, args []string, env func(string) string, _ io.Reader, out io.Writer) error {
-	if len(args) > 0 {
-		return usage("create takes no arguments; ESTUVE_PREFIX names the tables")
+func create(ctx context.Context, c kit.Call) error {
+	if len(c.Args) > 0 {
+		return kit.Usage("create takes no arguments; ESTUVE_PREFIX names the tables")
 	}
-	cfg, tables, err := connect(ctx, env)
+	cfg, tables, err := connect(ctx, c.Env)
 	if err != nil {
 		return err
 	}
 	if err := estuve.Create(ctx, cfg, tables); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "tables %s and %s are there\n", strings.Join(tables.Streams(), ", "), tables.Markers)
+	_, err = fmt.Fprintf(c.Out, "tables %s and %s are there\n", strings.Join(tables.Streams(), ", "), tables.Markers)
 	return err
 }
 
 // recount repairs the counters of users and of their maps.
-func recount(ctx context.Context, args []string, env func(string) string, in io.Reader, out io.Writer) error {
+func recount(ctx context.Context, c kit.Call) error {
 	fs := pflag.NewFlagSet("recount", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	dry := fs.Bool("dry-run", false, "tell what is wrong, write nothing")
 	settle := fs.Duration("settle", time.Minute, "longer than a record takes from its write to its effect")
 	most := fs.Int("max-deletes", 0, "most counters that are lowered (default: 1000, and 5 % of those looked at)")
 	trust := fs.Bool("trust-tables", false, "lower counters also when hardly any parent has a child")
-	if err := fs.Parse(args); err != nil {
-		return usage(fmt.Sprintf("%v: want %s", err, recountUsage))
+	if err := fs.Parse(c.Args); err != nil {
+		return kit.Usage("%v: want %s", err, recountUsage)
 	}
 	switch {
 	case *settle <= 0:
-		return usage(fmt.Sprintf("--settle is %v, want more than 0: %s", *settle, recountUsage))
+		return kit.Usage("--settle is %v, want more than 0: %s", *settle, recountUsage)
 	case *most < 0:
-		return usage(fmt.Sprintf("--max-deletes is %d, want 0 or more: %s", *most, recountUsage))
+		return kit.Usage("--max-deletes is %d, want 0 or more: %s", *most, recountUsage)
 	case slices.Contains(fs.Args(), ""):
-		return usage("a user is empty: want " + recountUsage)
+		return kit.Usage("a user is empty: want %s", recountUsage)
 	}
-	store, tables, err := open(ctx, env)
+	store, tables, err := open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
 	users := slices.Values(fs.Args())
 	var failed error
 	if fs.NArg() == 0 {
-		users = lines(in, &failed)
+		users = lines(c.In, &failed)
 	}
 	verb := "set from"
 	if *dry {
@@ -111,23 +88,23 @@ func recount(ctx context.Context, args []string, env func(string) string, in io.
 	}
 	done, err := estuve.Recounter{
 		Tables: tables, Store: store, Settle: *settle, DryRun: *dry, MaxDeletes: *most, TrustTables: *trust,
-		Found: func(c rollup.Correction) {
-			if c.Err != nil {
-				fmt.Fprintf(out, "%s %s: %s left as it is: %v\n", c.Table, c.Key.Raw(), c.Attribute, c.Err)
+		Found: func(found rollup.Correction) {
+			if found.Err != nil {
+				fmt.Fprintf(c.Out, "%s %s: %s left as it is: %v\n", found.Table, found.Key.Raw(), found.Attribute, found.Err)
 				return
 			}
-			if c.Held {
-				fmt.Fprintf(out, "%s %s: %s left at %d, %d are there: too many would be lowered\n", c.Table, c.Key.Raw(), c.Attribute, c.Old, c.New)
+			if found.Held {
+				fmt.Fprintf(c.Out, "%s %s: %s left at %d, %d are there: too many would be lowered\n", found.Table, found.Key.Raw(), found.Attribute, found.Old, found.New)
 				return
 			}
-			if c.Busy {
-				fmt.Fprintf(out, "%s %s: %s left at %d, %d are there: they keep changing\n", c.Table, c.Key.Raw(), c.Attribute, c.Old, c.New)
+			if found.Busy {
+				fmt.Fprintf(c.Out, "%s %s: %s left at %d, %d are there: they keep changing\n", found.Table, found.Key.Raw(), found.Attribute, found.Old, found.New)
 				return
 			}
-			fmt.Fprintf(out, "%s %s: %s %s %d to %d\n", c.Table, c.Key.Raw(), c.Attribute, verb, c.Old, c.New)
+			fmt.Fprintf(c.Out, "%s %s: %s %s %d to %d\n", found.Table, found.Key.Raw(), found.Attribute, verb, found.Old, found.New)
 		},
 	}.Run(ctx, users)
-	fmt.Fprintf(out, "%d counters: %d right, %d were late, %d wrong, %d busy, %d without an item\n",
+	fmt.Fprintf(c.Out, "%d counters: %d right, %d were late, %d wrong, %d busy, %d without an item\n",
 		done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone)
 	if done.Failed > 0 {
 		failed = errors.Join(failed, fmt.Errorf("counters that are no numbers: %d; set them right, and recount their parents", done.Failed))
@@ -151,13 +128,13 @@ func lines(in io.Reader, failed *error) iter.Seq[string] {
 
 // plan tells what a cascade would delete: of a user its maps, and then the points
 // of each.
-func plan(ctx context.Context, args []string, env func(string) string, _ io.Reader, out io.Writer) error {
-	ofUser := len(args) == 2 && args[0] == "user"
-	ofMap := len(args) == 3 && args[0] == "map"
-	if !ofUser && !ofMap || slices.Contains(args, "") {
-		return usage("want " + planUsage)
+func plan(ctx context.Context, c kit.Call) error {
+	ofUser := len(c.Args) == 2 && c.Args[0] == "user"
+	ofMap := len(c.Args) == 3 && c.Args[0] == "map"
+	if !ofUser && !ofMap || slices.Contains(c.Args, "") {
+		return kit.Usage("want %s", planUsage)
 	}
-	store, tables, err := open(ctx, env)
+	store, tables, err := open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
@@ -167,41 +144,33 @@ func plan(ctx context.Context, args []string, env func(string) string, _ io.Read
 	}
 	var ofEach []estuve.Map
 	if ofMap {
-		ofEach = []estuve.Map{{UserID: args[1], ID: args[2]}}
+		ofEach = []estuve.Map{{UserID: c.Args[1], ID: c.Args[2]}}
 	} else {
-		if _, err := cascades.Users.DryRun(ctx, out, item.Of(item.String("user_id", args[1]))); err != nil {
+		if _, err := cascades.Users.DryRun(ctx, c.Out, item.Of(item.String("user_id", c.Args[1]))); err != nil {
 			return err
 		}
-		if ofEach, err = (estuve.Reads{Tables: tables, Get: store.Get, Query: store.Query}).Maps(ctx, args[1]); err != nil {
+		if ofEach, err = (estuve.Reads{Tables: tables, Get: store.Get, Query: store.Query}).Maps(ctx, c.Args[1]); err != nil {
 			return err
 		}
 	}
 	for _, m := range ofEach {
-		if _, err := cascades.Maps.DryRun(ctx, out, item.Of(item.String("user_id", m.UserID), item.String("map_id", m.ID))); err != nil {
+		if _, err := cascades.Maps.DryRun(ctx, c.Out, item.Of(item.String("user_id", m.UserID), item.String("map_id", m.ID))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func usage(text string) error { return &run.UsageError{Err: errors.New(text)} }
-
 func open(ctx context.Context, env func(string) string) (estuve.Store, estuve.Tables, error) {
 	cfg, tables, err := connect(ctx, env)
 	if err != nil {
 		return nil, tables, err
 	}
-	store, err := estuve.OpenStore(estuve.Connection{DynamoDB: cfg, Env: env}, tables)
+	store, err := estuve.OpenStore(cfg, env, tables, nil)
 	return store, tables, err
 }
 
 func connect(ctx context.Context, env func(string) string) (aws.Config, estuve.Tables, error) {
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // its errors are returned
-	if err != nil {
-		return cfg, estuve.Tables{}, fmt.Errorf("AWS configuration: %w", err)
-	}
-	if url := env("SLUICE_ENDPOINT_DYNAMODB"); url != "" {
-		cfg.BaseEndpoint = &url
-	}
-	return cfg, estuve.Named(env("ESTUVE_PREFIX")), nil
+	_, cfg, err := kit.AWS(ctx, env)
+	return cfg, estuve.Named(env("ESTUVE_PREFIX")), err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/examples/estuve"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/run"
@@ -49,7 +50,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	var err error
-	if w.store, err = estuve.OpenStore(estuve.Connection{DynamoDB: cfg, Env: w.getenv}, w.tables); err != nil {
+	if w.store, err = estuve.OpenStore(cfg, w.getenv, w.tables, nil); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -65,7 +66,7 @@ func (w *world) command(args ...string) (string, error) {
 		in, args = args[n-1][1:], args[:n-1]
 	}
 	var out strings.Builder
-	err := execute(w.t.Context(), args[0], args[1:], w.getenv, strings.NewReader(in), &out)
+	err := program.Execute(w.t.Context(), args[0], kit.Call{Args: args[1:], Env: w.getenv, In: strings.NewReader(in), Out: &out})
 	return strings.ReplaceAll(out.String(), w.prefix, ""), err
 }
 
@@ -149,9 +150,9 @@ func TestCommandsRefuse(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	w := &world{t: t, prefix: "none"}
-	for name, c := range commands {
-		if got, err := w.command(name, "--help"); err != nil || !strings.HasSuffix(got, c.does+"\n") || !strings.Contains(help(), "  "+c.usage+"\n") {
-			t.Errorf("%s: %q, %v, help %s", name, got, err, help())
+	for name, c := range program.Commands {
+		if got, err := w.command(name, "--help"); err != nil || !strings.HasPrefix(got, "estuve "+c.Usage+": "+c.Does+"\n") || !strings.Contains(program.Help(), "  "+c.Usage+"\n") {
+			t.Errorf("%s: %q, %v, help %s", name, got, err, program.Help())
 		}
 	}
 }

@@ -51,7 +51,9 @@ func work(ctx context.Context) error {
 	}
 	db, sqs := cfg.Copy(), cfg.Copy()
 	db.BaseEndpoint, sqs.BaseEndpoint = aws.String(os.Getenv("SLUICE_ENDPOINT_DYNAMODB")), aws.String(os.Getenv("SLUICE_ENDPOINT_SQS"))
-	r, err := estuve.Connect(estuve.Connection{DynamoDB: db, SQS: sqs, Env: os.Getenv})
+	r, err := estuve.Connect(run.Setup{Env: os.Getenv, AWS: func(service string) aws.Config {
+		return map[string]aws.Config{"dynamodb": db, "sqs": sqs}[service]
+	}})
 	if err != nil {
 		return err
 	}

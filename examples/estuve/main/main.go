@@ -18,27 +18,18 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/estuve"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/run"
 )
 
 func main() {
-	if len(os.Args) > 1 {
-		switch name := os.Args[1]; {
-		case name == "help" && len(os.Args) == 3 && os.Args[2] == "worker":
-			os.Exit(worker(context.Background(), []string{"--help"}, os.Getenv, os.Stdout, os.Stderr))
-		case name == "help" && len(os.Args) == 3: // help COMMAND
-			os.Exit(run.Exit(execute(context.Background(), os.Args[2], []string{"--help"}, os.Getenv, os.Stdin, os.Stdout), "estuve", os.Stderr))
-		case name == "help" || name == "--help" || name == "-h":
-			fmt.Println(help())
-			os.Args[1] = "--help" // the flags follow
-		case name == "worker":
-			os.Exit(worker(run.OnSignals(context.Background()), os.Args[2:], os.Getenv, os.Stdout, os.Stderr))
-		case !strings.HasPrefix(name, "-"):
-			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdin, os.Stdout), "estuve", os.Stderr))
-		}
+	switch args := os.Args[1:]; {
+	case slices.Equal(args, []string{"help", "worker"}):
+		os.Exit(worker(context.Background(), []string{"--help"}, os.Getenv, os.Stdout, os.Stderr))
+	case len(args) > 0 && args[0] == "worker":
+		os.Exit(worker(run.OnSignals(context.Background()), args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}
-	run.Main(app(os.Getenv))
+	kit.Main(app(os.Getenv), program.Help(), program.Execute)
 }
 
 // app reads all three streams, and works off the queue if there is one, unless
@@ -66,9 +57,9 @@ func worker(ctx context.Context, args []string, env func(string) string, stdout,
 		fmt.Fprintf(stdout, workerHelp, fs.FlagUsages())
 		return 0
 	case fs.Changed("table"):
-		return run.Exit(usage("--table: a worker reads no table; leave the flag out, or run estuve without worker"), "estuve", stderr, "worker")
+		return run.Exit(kit.Usage("--table: a worker reads no table; leave the flag out, or run estuve without worker"), "estuve", stderr, "worker")
 	case len(a.Queues) == 0 && err == nil:
-		return run.Exit(usage("ESTUVE_QUEUE is not set: set it to the URL or the name of the queue of cascades"), "estuve", stderr, "worker")
+		return run.Exit(kit.Usage("ESTUVE_QUEUE is not set: set it to the URL or the name of the queue of cascades"), "estuve", stderr, "worker")
 	}
 	return run.Run(ctx, a, args, func(name string) string {
 		switch {
@@ -94,13 +85,5 @@ func routes(_ context.Context, s run.Setup) (sluice.Matcher, error) {
 	if len(s.Queues) > 0 && s.Env("ESTUVE_QUEUE") == "" { // no route would take the messages: they would be lost
 		return nil, fmt.Errorf("--queue (SLUICE_QUEUES) names %s, and ESTUVE_QUEUE is not set: set it to the queue of cascades", strings.Join(s.Queues, ", "))
 	}
-	return estuve.Connect(estuve.Connection{
-		DynamoDB: s.AWS("dynamodb"),
-		SQS:      s.AWS("sqs"),
-		Tables:   s.Tables,
-		Env:      s.Env,
-		Check:    s.Check,
-		Metrics:  s.Metrics,
-		Logger:   s.Logger,
-	})
+	return estuve.Connect(s)
 }

@@ -13,14 +13,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/examples/manhunt/reflex"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/run"
 )
 
 // command is a command of the program besides running. Each uses the first table
@@ -35,9 +33,7 @@ type command struct {
 // call is a command in use.
 type call struct {
 	command
-	args []string
-	env  func(string) string
-	out  io.Writer
+	kit.Call
 }
 
 var commands = map[string]command{
@@ -88,35 +84,35 @@ Variables:
 `, indent(c.usage), c.does, indent(c.example), flags, manhunt.DefaultTable)
 }
 
-// execute runs a command; args are behind its name.
-func execute(ctx context.Context, name string, args []string, env func(string) string, out io.Writer) error {
+// execute runs a command.
+func execute(ctx context.Context, name string, use kit.Call) error {
 	c, there := commands[name]
 	if !there {
-		return usage("unknown command %q; commands are %s. Without one, flags alone run the daemon", name, strings.Join(names, ", "))
+		return kit.Usage("unknown command %q; commands are %s. Without one, flags alone run the daemon", name, strings.Join(names, ", "))
 	}
-	return c.run(ctx, &call{c, args, env, out})
+	return c.run(ctx, &call{c, use})
 }
 
 // parse reads flags, which may stand anywhere, and checks how many arguments are left.
 // false is the end: help was asked for, and given.
 func (c *call) parse(fs *pflag.FlagSet, least, most int) (bool, error) {
 	fs.SetOutput(io.Discard)
-	err := fs.Parse(c.args)
+	err := fs.Parse(c.Args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
-		_, err := io.WriteString(c.out, c.help(fs.FlagUsages()))
+		_, err := io.WriteString(c.Out, c.help(fs.FlagUsages()))
 		return false, err
 	case err != nil:
-		return false, usage("%v: want %s", err, c.usage)
+		return false, kit.Usage("%v: want %s", err, c.usage)
 	case fs.NArg() < least || fs.NArg() > most:
-		return false, usage("%d arguments: want %s", fs.NArg(), c.usage)
+		return false, kit.Usage("%d arguments: want %s", fs.NArg(), c.usage)
 	}
 	for _, arg := range fs.Args() {
 		if arg == "" {
-			return false, usage("an argument is empty: want %s", c.usage)
+			return false, kit.Usage("an argument is empty: want %s", c.usage)
 		}
 	}
-	c.args = fs.Args()
+	c.Args = fs.Args()
 	return true, nil
 }
 
@@ -129,14 +125,14 @@ func create(ctx context.Context, c *call) error {
 		return err
 	}
 	if len(tables) > 2 {
-		return usage("SLUICE_TABLES names %d tables: want Manhunt's, and after it Reflex's if there is one", len(tables))
+		return kit.Usage("SLUICE_TABLES names %d tables: want Manhunt's, and after it Reflex's if there is one", len(tables))
 	}
 	makes := []func(context.Context, aws.Config, string) error{manhunt.Create, reflex.Create}
 	for i, table := range tables {
 		if err := makes[i](ctx, cfg, table); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.out, "table %s is there\n", table)
+		fmt.Fprintf(c.Out, "table %s is there\n", table)
 	}
 	return nil
 }
@@ -152,13 +148,13 @@ func open(ctx context.Context, c *call) error {
 	wrapped, err := item.FromJSON([]byte(`{"metadata":` + *metadata + `}`))
 	data, _ := wrapped.Lookup("metadata")
 	if err != nil || data.Kind() != item.M || wrapped.Len() != 1 {
-		return usage("--metadata is no JSON object, such as {\"incident\":\"I-1\"}")
+		return kit.Usage("--metadata is no JSON object, such as {\"incident\":\"I-1\"}")
 	}
 	table, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	domain, contact := c.args[0], c.args[1]
+	domain, contact := c.Args[0], c.Args[1]
 	if _, found, err := table.Contact(ctx, domain, contact); err != nil {
 		return err
 	} else if !found {
@@ -175,7 +171,7 @@ func open(ctx context.Context, c *call) error {
 	case !opened:
 		return fmt.Errorf("there is a search %s, or something else with that id: want another --id", s.ID)
 	}
-	_, err = fmt.Fprintln(c.out, s.ID)
+	_, err = fmt.Fprintln(c.Out, s.ID)
 	return err
 }
 
@@ -185,25 +181,25 @@ func answer(ctx context.Context, c *call) error {
 	if ok, err := c.parse(fs, 3, 3); !ok {
 		return err
 	}
-	step, err := strconv.ParseInt(c.args[1], 10, 64)
+	step, err := strconv.ParseInt(c.Args[1], 10, 64)
 	if err != nil || step < 0 {
-		return usage("STEP is %q, want the number of an attempt, from 0: %s", c.args[1], c.usage)
+		return kit.Usage("STEP is %q, want the number of an attempt, from 0: %s", c.Args[1], c.usage)
 	}
 	table, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	if err := over(ctx, table, c.args[0]); err != nil {
+	if err := over(ctx, table, c.Args[0]); err != nil {
 		return err
 	}
-	first, err := table.Respond(ctx, c.args[0], step, manhunt.Response{Text: c.args[2], By: *by, At: now()})
+	first, err := table.Respond(ctx, c.Args[0], step, manhunt.Response{Text: c.Args[2], By: *by, At: now()})
 	switch {
 	case err != nil:
 		return err
 	case !first:
-		return fmt.Errorf("search %s has no attempt %d in its round, or it was answered before", c.args[0], step)
+		return fmt.Errorf("search %s has no attempt %d in its round, or it was answered before", c.Args[0], step)
 	}
-	_, err = fmt.Fprintln(c.out, "noted")
+	_, err = fmt.Fprintln(c.Out, "noted")
 	return err
 }
 
@@ -223,14 +219,14 @@ func cancel(ctx context.Context, c *call) error {
 			*by = u.Username
 		}
 	}
-	canceled, err := table.Cancel(ctx, c.args[0], manhunt.Ending{By: *by, At: now(), Why: *reason})
+	canceled, err := table.Cancel(ctx, c.Args[0], manhunt.Ending{By: *by, At: now(), Why: *reason})
 	switch {
 	case err != nil:
 		return err
 	case !canceled:
-		return cmp.Or(over(ctx, table, c.args[0]), fmt.Errorf("search %s has changed just now: try again", c.args[0]))
+		return cmp.Or(over(ctx, table, c.Args[0]), fmt.Errorf("search %s has changed just now: try again", c.Args[0]))
 	}
-	_, err = fmt.Fprintln(c.out, "canceled")
+	_, err = fmt.Fprintln(c.Out, "canceled")
 	return err
 }
 
@@ -242,14 +238,14 @@ func reopen(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	reopened, err := table.Reopen(ctx, c.args[0])
+	reopened, err := table.Reopen(ctx, c.Args[0])
 	switch {
 	case err != nil:
 		return err
 	case !reopened:
-		return fmt.Errorf("there is no search %s that is over", c.args[0])
+		return fmt.Errorf("there is no search %s that is over", c.Args[0])
 	}
-	_, err = fmt.Fprintln(c.out, "reopened")
+	_, err = fmt.Fprintln(c.Out, "reopened")
 	return err
 }
 
@@ -281,10 +277,6 @@ func over(ctx context.Context, table *manhunt.Table, id string) error {
 // now is when a command was given: what it writes is a fact, and no handler's.
 func now() time.Time { return time.Now().Truncate(time.Second) }
 
-func usage(format string, args ...any) error {
-	return &run.UsageError{Err: fmt.Errorf(format, args...)}
-}
-
 // open returns Manhunt's table.
 func (c *call) open(ctx context.Context) (*manhunt.Table, error) {
 	cfg, tables, err := c.connect(ctx)
@@ -295,13 +287,10 @@ func (c *call) open(ctx context.Context) (*manhunt.Table, error) {
 }
 
 func (c *call) connect(ctx context.Context) (cfg aws.Config, tables []string, err error) {
-	if cfg, err = config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})); err != nil {
-		return cfg, nil, fmt.Errorf("AWS configuration: %w", err)
+	if _, cfg, err = kit.AWS(ctx, c.Env); err != nil {
+		return cfg, nil, err
 	}
-	if url := c.env("SLUICE_ENDPOINT_DYNAMODB"); url != "" {
-		cfg.BaseEndpoint = &url
-	}
-	for name := range strings.SplitSeq(cmp.Or(c.env("SLUICE_TABLES"), manhunt.DefaultTable), ",") {
+	for name := range strings.SplitSeq(cmp.Or(c.Env("SLUICE_TABLES"), manhunt.DefaultTable), ",") {
 		tables = append(tables, strings.TrimSpace(name))
 	}
 	return cfg, tables, nil

@@ -6,34 +6,18 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/examples/manhunt/reflex"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
 )
 
-func main() {
-	if len(os.Args) == 3 && os.Args[1] == "help" {
-		os.Args[1], os.Args[2] = os.Args[2], "--help"
-	}
-	if len(os.Args) > 1 {
-		name := os.Args[1]
-		switch {
-		case name == "--help" || name == "-h" || name == "help":
-			fmt.Println(help())
-			os.Args[1] = "--help" // the flags follow
-		case !strings.HasPrefix(name, "-"):
-			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "manhunt", os.Stderr))
-		}
-	}
-	run.Main(app(time.Now))
-}
+func main() { kit.Main(app(time.Now), help(), execute) }
 
 func app(now func() time.Time) run.App {
 	return run.App{
@@ -49,16 +33,7 @@ func routes(s run.Setup, now func() time.Time) (sluice.Matcher, error) {
 	if len(s.Tables) > 2 {
 		return nil, fmt.Errorf("--table (SLUICE_TABLES): want Manhunt's table, and after it Reflex's if there is one, not %d: %s", len(s.Tables), strings.Join(s.Tables, ", "))
 	}
-	d, err := manhunt.Connection{
-		DynamoDB: s.AWS("dynamodb"),
-		SQS:      s.AWS("sqs"),
-		Tables:   s.Tables,
-		Env:      s.Env,
-		Check:    s.Check,
-		Metrics:  s.Metrics,
-		Logger:   s.Logger,
-		Now:      now,
-	}.Deps()
+	d, err := manhunt.ConnectDeps(s, now)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/manhunt"
 )
 
@@ -33,17 +34,17 @@ func show(ctx context.Context, c *call) error {
 		return err
 	}
 	want := map[string]int{"search": 1, "contact": 2, "contacts": 1, "searches": 1}
-	what, of := c.args[0], c.args[1:]
+	what, of := c.Args[0], c.Args[1:]
 	switch {
 	case want[what] != len(of):
-		return usage("want %s", showUsage)
+		return kit.Usage("want %s", showUsage)
 	case q.Limit < 1 || q.Limit > 1000:
-		return usage("--limit is %d, want 1 to 1000", q.Limit)
+		return kit.Usage("--limit is %d, want 1 to 1000", q.Limit)
 	case what != "searches" && (q.Status != "" || q.Before != "" || q.After != ""):
-		return usage("--status, --before and --after are of show searches")
+		return kit.Usage("--status, --before and --after are of show searches")
 	}
 	if err := q.Validate(); err != nil {
-		return usage("--%v", err)
+		return kit.Usage("--%v", err)
 	}
 	table, err := c.open(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func show(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	e := json.NewEncoder(c.out)
+	e := json.NewEncoder(c.Out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(shown)

@@ -1,7 +1,6 @@
 package reflex
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/item"
 )
@@ -108,14 +108,4 @@ var fixtures []byte
 
 // Fixtures returns items in the order in which they are to be written: an open
 // incident with two stages.
-func Fixtures() []sluice.Item {
-	var items []sluice.Item
-	for line := range bytes.Lines(fixtures) {
-		it, err := item.Parse(line)
-		if err != nil {
-			panic(fmt.Sprintf("reflex: fixtures: %v", err)) // the file is a part of the program
-		}
-		items = append(items, it)
-	}
-	return items
-}
+func Fixtures() []sluice.Item { return kit.Items(fixtures) }

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/meadowlark"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/internal/localtest"
@@ -103,7 +104,7 @@ func (w *world) getenv(name string) string { return w.env[name] }
 func (w *world) command(args ...string) (string, error) {
 	w.t.Helper()
 	var out strings.Builder
-	err := execute(w.t.Context(), args[0], args[1:], w.getenv, &out)
+	err := program.Execute(w.t.Context(), args[0], kit.Call{Args: args[1:], Env: w.getenv, Out: &out})
 	return out.String(), err
 }
 
@@ -278,9 +279,9 @@ func TestCommandsRefuse(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	w := &world{t: t}
-	for name, c := range commands {
-		if got, err := w.command(name, "--help"); err != nil || got != "meadowlark "+c.usage+": "+c.does+"\n\nExample:\n  meadowlark "+c.such+"\n" || !strings.Contains(help(), "  "+c.usage+"\n") {
-			t.Errorf("%s: %q, %v, help %s", name, got, err, help())
+	for name, c := range program.Commands {
+		if got, err := w.command(name, "--help"); err != nil || got != "meadowlark "+c.Usage+": "+c.Does+"\n\nExample:\n  meadowlark "+c.Example+"\n" || !strings.Contains(program.Help(), "  "+c.Usage+"\n") {
+			t.Errorf("%s: %q, %v, help %s", name, got, err, program.Help())
 		}
 	}
 }

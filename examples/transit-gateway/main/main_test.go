@@ -23,6 +23,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	transitgateway "github.com/sluicehq/sluice/examples/transit-gateway"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
@@ -63,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	}
 	for range 2 {
 		var out strings.Builder
-		if err := create(t.Context(), nil, w.getenv, &out); err != nil || !strings.Contains(out.String(), "index "+name+", are there") {
+		if err := create(t.Context(), kit.Call{Env: w.getenv, Out: &out}); err != nil || !strings.Contains(out.String(), "index "+name+", are there") {
 			t.Fatal(out.String(), err)
 		}
 	}
@@ -258,12 +259,12 @@ func TestCommandsRefuse(t *testing.T) {
 		var usage *run.UsageError
 		words := strings.Fields(tt.command)
 		env := func(name string) string { return map[string]string{"TGW_REPLICAS": tt.replicas}[name] }
-		if err := execute(t.Context(), words[0], words[1:], env, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), tt.want) {
+		if err := program.Execute(t.Context(), words[0], kit.Call{Args: words[1:], Env: env, Out: io.Discard}); !errors.As(err, &usage) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
 	var out strings.Builder
-	if err := execute(t.Context(), "create", []string{"--help"}, nil, &out); err != nil || !strings.HasPrefix(out.String(), "create: make the tables") {
+	if err := program.Execute(t.Context(), "create", kit.Call{Args: []string{"--help"}, Out: &out}); err != nil || !strings.HasPrefix(out.String(), "transit-gateway create: make the tables") {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }

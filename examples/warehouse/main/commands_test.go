@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/run"
 )
 
@@ -31,7 +32,7 @@ func TestCreateAgainPrintsNoWarnings(t *testing.T) {
 	}
 	stderr := os.Stderr
 	os.Stderr = log
-	err = create(t.Context(), nil, func(name string) string { return env[name] }, io.Discard)
+	err = create(t.Context(), kit.Call{Env: func(name string) string { return env[name] }, Out: io.Discard})
 	os.Stderr = stderr
 	if err == nil {
 		t.Error("no error of tables that cannot be described")
@@ -60,27 +61,27 @@ func TestCommandsRefuse(t *testing.T) {
 	} {
 		var usage *run.UsageError
 		words := strings.Fields(args)
-		if err := execute(t.Context(), words[0], words[1:], env, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if err := program.Execute(t.Context(), words[0], kit.Call{Args: words[1:], Env: env, Out: io.Discard}); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
-	if err := execute(t.Context(), "package", []string{""}, env, io.Discard); err == nil || !strings.Contains(err.Error(), "an argument is empty: want package NAME") {
+	if err := program.Execute(t.Context(), "package", kit.Call{Args: []string{""}, Env: env, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "an argument is empty: want package NAME") {
 		t.Error(err)
 	}
 }
 
 func TestHelp(t *testing.T) {
-	for name, c := range all() {
+	for name, c := range program.Commands {
 		var out strings.Builder
-		if err := execute(t.Context(), name, []string{"--help"}, nil, &out); err != nil || out.String() != "warehouse "+c.usage+": "+c.does+"\n\nExample:\n  warehouse "+c.such+"\n" {
+		if err := program.Execute(t.Context(), name, kit.Call{Args: []string{"--help"}, Out: &out}); err != nil || out.String() != "warehouse "+c.Usage+": "+c.Does+"\n\nExample:\n  warehouse "+c.Example+"\n" {
 			t.Errorf("%s: %q, %v", name, out.String(), err)
 		}
 		if q, ok := questions[name]; ok {
-			if _, err := q.read(name, strings.Fields(c.such)[1:]); err != nil {
-				t.Errorf("the example %s: %v", c.such, err)
+			if _, err := q.read(name, strings.Fields(c.Example)[1:]); err != nil {
+				t.Errorf("the example %s: %v", c.Example, err)
 			}
 		}
-		if !strings.Contains(help(), "  "+c.usage+"\n") {
+		if !strings.Contains(program.Help(), "  "+c.Usage+"\n") {
 			t.Errorf("help has no %s", name)
 		}
 	}
@@ -93,7 +94,7 @@ func TestCreateWithoutDynamoDB(t *testing.T) {
 		t.Setenv(name, value) // the SDK reads it
 	}
 	var stderr strings.Builder
-	err := execute(t.Context(), "create", nil, func(name string) string { return env[name] }, io.Discard)
+	err := program.Execute(t.Context(), "create", kit.Call{Env: func(name string) string { return env[name] }, Out: io.Discard})
 	exit := run.Exit(err, "warehouse", &stderr)
 	want := "warehouse: creating table wrhs_status_event: DynamoDB CreateTable at http://127.0.0.1:1: the endpoint cannot be reached: is it right, and is the service running?: dial tcp 127.0.0.1:1: connect: connection refused\n"
 	if exit != 1 || stderr.String() != want {

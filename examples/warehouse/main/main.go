@@ -5,30 +5,14 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"os"
-	"strings"
 
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/warehouse"
 	"github.com/sluicehq/sluice/run"
 )
 
-func main() {
-	if len(os.Args) > 1 {
-		switch name := os.Args[1]; {
-		case name == "help" && len(os.Args) == 3: // help COMMAND
-			os.Exit(run.Exit(execute(context.Background(), os.Args[2], []string{"--help"}, os.Getenv, os.Stdout), "warehouse", os.Stderr))
-		case name == "help" || name == "--help" || name == "-h":
-			fmt.Println(help())
-			os.Args[1] = "--help" // the flags follow
-		case !strings.HasPrefix(name, "-"):
-			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "warehouse", os.Stderr))
-		}
-	}
-	run.Main(app(os.Getenv))
-}
+func main() { kit.Main(app(os.Getenv), program.Help(), program.Execute) }
 
 // app reads the streams of all tables that have one.
 func app(env func(string) string) run.App {

@@ -21,6 +21,7 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/warehouse"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
@@ -106,7 +107,7 @@ func (w *world) getenv(name string) string { return w.env[name] }
 func (w *world) command(args ...string) (string, error) {
 	w.t.Helper()
 	var out strings.Builder
-	err := execute(w.t.Context(), args[0], args[1:], w.getenv, &out)
+	err := program.Execute(w.t.Context(), args[0], kit.Call{Args: args[1:], Env: w.getenv, Out: &out})
 	return strings.NewReplacer(w.env["WAREHOUSE_PREFIX"], "", w.env["WAREHOUSE_INDEX_PREFIX"], "").Replace(out.String()), err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/warehouse"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 )
@@ -88,14 +89,14 @@ var questions = map[string]question{
 }
 
 // ask returns the command of a question.
-func ask(name string) func(context.Context, []string, func(string) string, io.Writer) error {
+func ask(name string) func(context.Context, kit.Call) error {
 	q := questions[name]
-	return func(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
-		a, err := q.read(name, args)
+	return func(ctx context.Context, c kit.Call) error {
+		a, err := q.read(name, c.Args)
 		if err != nil {
 			return err
 		}
-		_, cfg, err := connect(ctx, env)
+		_, cfg, err := kit.AWS(ctx, c.Env)
 		if err != nil {
 			return err
 		}
@@ -103,7 +104,7 @@ func ask(name string) func(context.Context, []string, func(string) string, io.Wr
 		if err != nil {
 			return err
 		}
-		w := warehouse.New(warehouse.Deps{Store: store, Scan: warehouse.NewScan(cfg), Prefix: tablePrefix(env)})
+		w := warehouse.New(warehouse.Deps{Store: store, Scan: warehouse.NewScan(cfg), Prefix: tablePrefix(c.Env)})
 		rows, next, err := q.answer(ctx, w, a)
 		if err != nil {
 			return err
@@ -112,14 +113,14 @@ func ask(name string) func(context.Context, []string, func(string) string, io.Wr
 			return fmt.Errorf("nothing found for %s: check the arguments, and that the daemon has handled the changes", strings.TrimSpace(name+" "+strings.Join(a.args, " ")))
 		}
 		for _, row := range rows {
-			if err := print(out, row); err != nil {
+			if err := print(c.Out, row); err != nil {
 				return err
 			}
 		}
 		if next == "" {
 			return nil
 		}
-		return print(out, map[string]string{"next": next})
+		return print(c.Out, map[string]string{"next": next})
 	}
 }
 
@@ -149,19 +150,19 @@ func (q question) read(name string, args []string) (a asked, err error) {
 		fs.StringVar(&a.after, "after", "", "")
 	}
 	if err := fs.Parse(args); err != nil {
-		return a, usage(fmt.Sprintf("%v: %s", err, how))
+		return a, kit.Usage("%v: %s", err, how)
 	}
 	if a.limit < 0 || q.pages && a.limit == 0 {
-		return a, usage(fmt.Sprintf("--limit is %d, want 1 or more: %s", a.limit, how))
+		return a, kit.Usage("--limit is %d, want 1 or more: %s", a.limit, how)
 	}
 	a.args = fs.Args()
 	most := len(strings.Fields(q.args))
 	least := most - strings.Count(q.args, "[")
 	if n := len(a.args); n > most || n < least {
-		return a, usage(fmt.Sprintf("wrong number of arguments (%d): %s", n, how))
+		return a, kit.Usage("wrong number of arguments (%d): %s", n, how)
 	}
 	if slices.Contains(a.args[:least], "") {
-		return a, usage("an argument is empty: " + how)
+		return a, kit.Usage("an argument is empty: %s", how)
 	}
 	return a, nil
 }
