@@ -1,6 +1,7 @@
 package streamtest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -69,9 +70,7 @@ func (s *Service) Chaos(c Chaos) {
 	if err := c.validate(); err != nil {
 		s.fatalf("Chaos: %v", err)
 	}
-	if c.SlowFor == 0 {
-		c.SlowFor = time.Second
-	}
+	c.SlowFor = cmp.Or(c.SlowFor, time.Second)
 	s.chaos = dice{Chaos: c}
 	if s.chaos.Chaos != (Chaos{SlowFor: c.SlowFor}) {
 		s.chaos.seen = make(map[string]int)

@@ -1,6 +1,7 @@
 package streamtest
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -29,27 +30,13 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.Retention == 0 {
-		l.Retention = 24 * time.Hour
-	}
-	if l.IteratorLife == 0 {
-		l.IteratorLife = 15 * time.Minute
-	}
-	if l.PageRecords == 0 {
-		l.PageRecords = 1000
-	}
-	if l.PageBytes == 0 {
-		l.PageBytes = 1 << 20
-	}
-	if l.PageShards == 0 {
-		l.PageShards = 100
-	}
-	if l.ReadsPerShard == 0 {
-		l.ReadsPerShard = 10
-	}
-	if l.DescribesPerStream == 0 {
-		l.DescribesPerStream = 10
-	}
+	l.Retention = cmp.Or(l.Retention, 24*time.Hour)
+	l.IteratorLife = cmp.Or(l.IteratorLife, 15*time.Minute)
+	l.PageRecords = cmp.Or(l.PageRecords, 1000)
+	l.PageBytes = cmp.Or(l.PageBytes, 1<<20)
+	l.PageShards = cmp.Or(l.PageShards, 100)
+	l.ReadsPerShard = cmp.Or(l.ReadsPerShard, 10)
+	l.DescribesPerStream = cmp.Or(l.DescribesPerStream, 10)
 	return l
 }
 

@@ -1,6 +1,7 @@
 package streamtest
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -44,15 +45,11 @@ type TableOptions struct {
 }
 
 func (o TableOptions) withDefaults() TableOptions {
-	if o.PartitionKey == "" {
-		o.PartitionKey = "pk"
-	}
+	o.PartitionKey = cmp.Or(o.PartitionKey, "pk")
 	if o.View == "" {
 		o.View = sluice.BothImages.String()
 	}
-	if o.Shards == 0 {
-		o.Shards = 1
-	}
+	o.Shards = cmp.Or(o.Shards, 1)
 	return o
 }
 

@@ -13,6 +13,7 @@
 package manhunt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,12 +97,8 @@ func Register(r *router.Router, d Deps) error {
 	if d.Store == nil || d.Send == nil || d.Watch == nil {
 		return errors.New("manhunt: Deps.Store, Deps.Send and Deps.Watch: want all three")
 	}
-	if d.Table == "" {
-		d.Table = DefaultTable
-	}
-	if d.Logger == nil {
-		d.Logger = slog.Default()
-	}
+	d.Table = cmp.Or(d.Table, DefaultTable)
+	d.Logger = cmp.Or(d.Logger, slog.Default())
 	if d.Alarm == nil {
 		d.Alarm = func(ctx context.Context, a escalation.Alarm) error {
 			what, due := "a search stands still", ""

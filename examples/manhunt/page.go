@@ -1,6 +1,7 @@
 package manhunt
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -26,9 +27,7 @@ func page[T any](ctx context.Context, t *Table, entityType string, q dynamo.Quer
 	if p.Limit < 0 || p.Limit > 1000 {
 		return nil, "", fmt.Errorf("limit is %d, want 1 to 1000", p.Limit)
 	}
-	if p.Limit == 0 {
-		p.Limit = 100
-	}
+	p.Limit = cmp.Or(p.Limit, 100)
 	q.Table, q.Limit = t.name, p.Limit+1 // one more says that there is another page
 	if p.Cursor != "" {
 		if q.After, err = cursorKey(q, p.Cursor); err != nil {

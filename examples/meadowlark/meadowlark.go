@@ -12,6 +12,7 @@
 package meadowlark
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 	if d.Store == nil || d.Write == nil || d.Alert == nil || d.Check == nil {
 		return nil, errors.New("meadowlark: Deps.Store, Write, Alert and Check: want all of them")
 	}
-	if d.Logger == nil {
-		d.Logger = slog.Default()
-	}
+	d.Logger = cmp.Or(d.Logger, slog.Default())
 	w, err := writer.New(writer.Config{Store: d.Store, Table: d.Table, Resources: d.Resources, Now: d.Now})
 	if err != nil {
 		return nil, fmt.Errorf("meadowlark: %w", err)

@@ -49,8 +49,7 @@ func (x Indices) Install(ctx context.Context, replicas int) error {
 // decide the mapping of an index.
 func (x Indices) Check(ctx context.Context) error {
 	err := x.Call(ctx, http.MethodGet, x.path(), nil, nil)
-	var status *opensearch.StatusError
-	if errors.As(err, &status) && status.Status == http.StatusNotFound {
+	if status, ok := errors.AsType[*opensearch.StatusError](err); ok && status.Status == http.StatusNotFound {
 		return fmt.Errorf("there is no template of indices %s at %s: `meadowlark create` installs it", x.pattern(), status.Host)
 	}
 	return err

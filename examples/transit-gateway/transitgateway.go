@@ -13,6 +13,7 @@
 package transitgateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,12 +61,8 @@ func NewRouter(d Deps) (*router.Router, error) {
 	if d.Store == nil || d.Write == nil || d.Send == nil {
 		return nil, errors.New("transitgateway: Deps.Store, Deps.Write and Deps.Send: want all three")
 	}
-	if d.Index == "" {
-		d.Index = DefaultIndex
-	}
-	if d.Logger == nil {
-		d.Logger = slog.Default()
-	}
+	d.Index = cmp.Or(d.Index, DefaultIndex)
+	d.Logger = cmp.Or(d.Logger, slog.Default())
 	documents, err := projection.New(d.Write, projection.Options{
 		Index: d.Index, ID: "{owner_id}|{tgw_id}", Version: projection.ByFunc(Fence),
 	})

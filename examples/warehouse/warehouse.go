@@ -11,6 +11,7 @@
 package warehouse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,9 +58,7 @@ type Warehouse struct {
 
 // New returns the warehouse on its tables.
 func New(d Deps) *Warehouse {
-	if d.Prefix == "" {
-		d.Prefix = DefaultPrefix
-	}
+	d.Prefix = cmp.Or(d.Prefix, DefaultPrefix)
 	return &Warehouse{store: d.Store, scan: d.Scan, send: d.Send, prefix: d.Prefix}
 }
 
@@ -69,9 +68,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 	if d.Store == nil || d.Send == nil || d.Write == nil {
 		return nil, errors.New("warehouse: Deps.Store, Deps.Send and Deps.Write: want all three")
 	}
-	if d.IndexPrefix == "" {
-		d.IndexPrefix = DefaultIndexPrefix
-	}
+	d.IndexPrefix = cmp.Or(d.IndexPrefix, DefaultIndexPrefix)
 	packages, builds, err := projections(d)
 	if err != nil {
 		return nil, fmt.Errorf("warehouse: %w", err)

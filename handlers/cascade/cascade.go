@@ -1,6 +1,7 @@
 package cascade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,12 +131,8 @@ func (c Config) withDefaults() Config {
 			*d.field = d.value
 		}
 	}
-	if c.PageSize == 0 {
-		c.PageSize = 1000
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.PageSize = cmp.Or(c.PageSize, 1000)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
 

@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,16 +189,10 @@ func (c Config) withDefaults() Config {
 			*s.field = s.value
 		}
 	}
-	if c.Kind == "" {
-		c.Kind = "escalation"
-	}
+	c.Kind = cmp.Or(c.Kind, "escalation")
 	c.counts = newSeries(c.Metrics, c.Kind)
-	if c.Watch.After == 0 {
-		c.Watch.After = 15 * time.Minute
-	}
-	if c.MaxDelay == 0 {
-		c.MaxDelay = message.MaxDelay
-	}
+	c.Watch.After = cmp.Or(c.Watch.After, 15*time.Minute)
+	c.MaxDelay = cmp.Or(c.MaxDelay, message.MaxDelay)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -92,12 +93,8 @@ func Once(name string, o Options) sluice.Middleware {
 }
 
 func (o Options) withDefaults() Options {
-	if o.TTL == 0 {
-		o.TTL = 72 * time.Hour
-	}
-	if o.InProgress == 0 {
-		o.InProgress = time.Minute
-	}
+	o.TTL = cmp.Or(o.TTL, 72*time.Hour)
+	o.InProgress = cmp.Or(o.InProgress, time.Minute)
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
 		o.Wait = true
 	}

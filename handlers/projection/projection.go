@@ -35,9 +35,7 @@ func New(write func(context.Context, document.Op) error, o Options) (*Projection
 	if o.Version.kind != bySequence && (o.Mark != "" || o.ForgetDeleted) {
 		return nil, errors.New("projection: Mark and ForgetDeleted are options of BySequence")
 	}
-	if o.Mark == "" {
-		o.Mark = DefaultMark
-	}
+	o.Mark = cmp.Or(o.Mark, DefaultMark)
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("projection: %w", err)
 	}

@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,12 +204,8 @@ func (r *recount) all(ctx context.Context, parents iter.Seq2[sluice.Item, error]
 }
 
 func (r Recount) withDefaults() Recount {
-	if r.Settle == 0 {
-		r.Settle = time.Minute
-	}
-	if r.Attempts == 0 {
-		r.Attempts = 5
-	}
+	r.Settle = cmp.Or(r.Settle, time.Minute)
+	r.Attempts = cmp.Or(r.Attempts, 5)
 	if r.Now == nil {
 		r.Now = time.Now
 	}

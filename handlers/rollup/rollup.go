@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,9 +84,7 @@ func New(c Config) (*Rollup, error) {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Life == 0 {
-		c.Life = defaultLife
-	}
+	c.Life = cmp.Or(c.Life, defaultLife)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

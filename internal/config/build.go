@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,9 +170,7 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 	if s.AWS("dynamodb").Region == "" {
 		return nil, c.wrong("aws.region", errors.New("no Region: set it here, or by AWS_REGION, or in the profile of AWS_PROFILE"))
 	}
-	if s.Logger == nil {
-		s.Logger = slog.Default()
-	}
+	s.Logger = cmp.Or(s.Logger, slog.Default())
 	b := &builder{c: c, s: s, resolver: c.resolver(), app: &App{Tables: slices.Clone(c.Source.Tables)}}
 	var err error
 	if b.sinks, err = openSinks(c, s); err != nil {

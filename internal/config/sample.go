@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -262,8 +263,6 @@ func (c comparison) problem(w *when, recs []*sluice.Record) string {
 		name, is, with = c.right.String(), right, left
 	}
 	what := map[string]string{"==": "is never true", "in": "is never true", "!=": "is always true"}[c.node.Operator]
-	if what == "" {
-		what = "fails"
-	}
+	what = cmp.Or(what, "fails")
 	return fmt.Sprintf("%s is %s in %d of %d sample records that have it: %s with %s %s for them", name, is, unlike, n, c.node.Operator, with, what)
 }

@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,21 +34,11 @@ type Options struct {
 var writeUnits = metrics.New(metrics.Metric{Name: "sluice_write_units_total", Help: "Write units of sinks.", Labels: []string{"table"}})
 
 func (o Options) withDefaults() Options {
-	if o.Sink == "" {
-		o.Sink = "dynamodb"
-	}
-	if o.InFlight == 0 {
-		o.InFlight = 16
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
-	if o.Attempts == 0 {
-		o.Attempts = 8
-	}
-	if o.Backoff == 0 {
-		o.Backoff = 50 * time.Millisecond
-	}
+	o.Sink = cmp.Or(o.Sink, "dynamodb")
+	o.InFlight = cmp.Or(o.InFlight, 16)
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	o.Attempts = cmp.Or(o.Attempts, 8)
+	o.Backoff = cmp.Or(o.Backoff, 50*time.Millisecond)
 	return o
 }
 

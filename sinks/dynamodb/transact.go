@@ -188,8 +188,7 @@ func isOfLoad(r types.CancellationReason) bool {
 
 // reasonsOf returns the reasons if err is a cancelled transaction.
 func reasonsOf(err error) []types.CancellationReason {
-	var c *types.TransactionCanceledException
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		return c.CancellationReasons
 	}
 	return nil

@@ -81,8 +81,7 @@ func (s *Store) writeGuarded(ctx context.Context, op dynamo.Op, g *guard) error 
 	if held != nil {
 		return &tableError{op.Table, held}
 	}
-	var failed *types.ConditionalCheckFailedException
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return conditionError([]int{0}, []string{op.Table}, []map[string]types.AttributeValue{failed.Item})
 	}
 	return s.explain(callOf(op.Kind), op.Table, err)

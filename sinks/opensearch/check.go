@@ -67,8 +67,7 @@ func isObject(b []byte) bool { return len(b) >= 2 && b[0] == '{' && b[len(b)-1] 
 func appendCompact(dst, object []byte) ([]byte, error) {
 	b := bytes.NewBuffer(dst)
 	err := json.Compact(b, object)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return dst, fmt.Errorf("%w: invalid at byte %d", errNoObject, syntax.Offset)
 	}
 	if err != nil {

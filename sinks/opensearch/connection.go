@@ -1,6 +1,7 @@
 package opensearch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -56,9 +57,7 @@ func (c Connection) withDefaults() Connection {
 	if c.AWS != nil && c.Service == "" {
 		c.Service = "es"
 	}
-	if c.Timeout == 0 {
-		c.Timeout = 30 * time.Second
-	}
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/item"
 )
 
 // encoder appends operations in the form of a bulk request: an action line and,
@@ -29,26 +30,26 @@ func (e *encoder) add(op *document.Op) error {
 		e.begin(op.Action, op.Index)
 	}
 	b := append(e.b, e.prefix...)
-	b = appendEscaped(b, op.ID)
+	b = item.AppendString(b, op.ID)
 	if op.Routing != "" {
-		b = append(b, `","routing":"`...)
-		b = appendEscaped(b, op.Routing)
+		b = append(b, `,"routing":`...)
+		b = item.AppendString(b, op.Routing)
 	}
 	switch op.Fence {
 	case document.NoFence:
-		b = append(b, "\"}}\n"...)
+		b = append(b, "}}\n"...)
 	case document.Unchanged:
-		b = append(b, `","if_seq_no":`...)
+		b = append(b, `,"if_seq_no":`...)
 		b = strconv.AppendInt(b, op.Revision.SeqNo, 10)
 		b = append(b, `,"if_primary_term":`...)
 		b = strconv.AppendInt(b, op.Revision.PrimaryTerm, 10)
 		b = append(b, "}}\n"...)
 	case document.Newer, document.Exact:
-		b = append(b, `","version":`...)
+		b = append(b, `,"version":`...)
 		b = strconv.AppendInt(b, op.Version, 10)
 		b = append(b, ",\"version_type\":\"external\"}}\n"...)
 	case document.NewerOrEqual:
-		b = append(b, `","version":`...)
+		b = append(b, `,"version":`...)
 		b = strconv.AppendInt(b, op.Version, 10)
 		b = append(b, ",\"version_type\":\"external_gte\"}}\n"...)
 	}
@@ -75,35 +76,7 @@ func (e *encoder) begin(action document.Action, index string) {
 	e.action, e.index = action, index
 	e.prefix = append(e.prefix[:0], `{"`...)
 	e.prefix = append(e.prefix, action.String()...)
-	e.prefix = append(e.prefix, `":{"_index":"`...)
-	e.prefix = appendEscaped(e.prefix, index)
-	e.prefix = append(e.prefix, `","_id":"`...)
-}
-
-// appendEscaped appends valid UTF-8 as the content of a JSON string. It escapes
-// only what JSON requires: < > & stay.
-func appendEscaped(b []byte, s string) []byte {
-	from := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			const hex = "0123456789abcdef"
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	return append(b, s[from:]...)
+	e.prefix = append(e.prefix, `":{"_index":`...)
+	e.prefix = item.AppendString(e.prefix, index)
+	e.prefix = append(e.prefix, `,"_id":`...)
 }

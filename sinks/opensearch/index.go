@@ -73,8 +73,7 @@ func (c *Indices) change(ctx context.Context, method, path string, in any) error
 // that there is one of that name.
 func (c *Indices) Create(ctx context.Context, index string, body []byte) (created bool, err error) {
 	err = c.change(ctx, http.MethodPut, "/"+url.PathEscape(index), body)
-	var status *StatusError
-	if errors.As(err, &status) && status.Type == "resource_already_exists_exception" {
+	if status, ok := errors.AsType[*StatusError](err); ok && status.Type == "resource_already_exists_exception" {
 		return false, nil
 	}
 	if err != nil {
@@ -165,8 +164,7 @@ func (c *Indices) Refresh(ctx context.Context, index string) error {
 		Shards struct{ Failed int } `json:"_shards"`
 	}
 	err := c.c.Call(ctx, http.MethodPost, "/"+url.PathEscape(index)+"/_refresh", nil, &out)
-	var status *StatusError
-	if errors.As(err, &status) && status.Status == http.StatusNotFound && status.Type == "" {
+	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusNotFound && status.Type == "" {
 		return nil
 	}
 	if err == nil && out.Shards.Failed > 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -209,16 +210,11 @@ func (c *Indices) applyTemplate(ctx context.Context, f file, o IndexOptions) (*d
 	if err != nil {
 		return nil, "", fmt.Errorf("template.%w", err)
 	}
-	body := map[string]any{}
-	for name, v := range f.body {
-		body[name] = v
+	body, complete := maps.Clone(f.body), maps.Clone(template)
+	if complete == nil {
+		complete = map[string]any{}
 	}
-	complete := map[string]any{"settings": o.complete(flat)}
-	for name, v := range template {
-		if name != "settings" {
-			complete[name] = v
-		}
-	}
+	complete["settings"] = o.complete(flat)
 	body["template"] = complete
 
 	have, err := c.template(ctx, f.name)

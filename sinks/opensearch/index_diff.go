@@ -3,6 +3,7 @@ package opensearch
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,7 +20,7 @@ type difference struct {
 // diffSettings looks for the settings that a file names in those of an index.
 // What else the index has is the cluster's, or somebody's who runs it.
 func diffSettings(want, have map[string]string) *difference {
-	for _, name := range sortedKeys(want) {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if h, ok := have[name]; !ok {
 			return &difference{path: "settings." + name, want: want[name]}
 		} else if h != want[name] && !sameDuration(h, want[name]) {
@@ -122,7 +123,7 @@ func diffPart(at string, want, have any) *difference {
 		return diffWhole(at, want, have)
 	}
 	h := jsonObject(have)
-	for _, name := range sortedKeys(w) {
+	for _, name := range slices.Sorted(maps.Keys(w)) {
 		if d := diffPart(at+"."+name, w[name], h[name]); d != nil {
 			return d
 		}
@@ -190,22 +191,8 @@ func jsonObject(v any) map[string]any {
 	return m
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 func union(a, b map[string]any) []string {
-	names := sortedKeys(a)
-	for name := range b {
-		if _, both := a[name]; !both {
-			names = append(names, name)
-		}
-	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }

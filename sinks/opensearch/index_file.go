@@ -71,8 +71,7 @@ func parseObject(data []byte) (map[string]any, error) {
 		if bytes.HasPrefix(data, []byte("\uFEFF")) {
 			return nil, errors.New("want a JSON object: a byte order mark (the bytes EF BB BF) stands before it; save the file as UTF-8 without one")
 		}
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return nil, fmt.Errorf("line %d: %w", 1+bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n")), err)
 		}
 		return nil, fmt.Errorf("want a JSON object: %w", err)

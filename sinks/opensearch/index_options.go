@@ -1,6 +1,7 @@
 package opensearch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -30,12 +31,8 @@ type IndexOptions struct {
 }
 
 func (o IndexOptions) withDefaults() IndexOptions {
-	if o.GCDeletes == 0 {
-		o.GCDeletes = time.Hour
-	}
-	if o.TotalFields == 0 {
-		o.TotalFields = 1000
-	}
+	o.GCDeletes = cmp.Or(o.GCDeletes, time.Hour)
+	o.TotalFields = cmp.Or(o.TotalFields, 1000)
 	return o
 }
 

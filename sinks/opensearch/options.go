@@ -1,6 +1,7 @@
 package opensearch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -37,25 +38,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Sink == "" {
-		o.Sink = "opensearch"
-	}
-	for _, f := range []struct {
-		value *int
-		def   int
-	}{
-		{&o.MaxItems, 5000}, {&o.MaxBytes, 2 << 20}, {&o.InFlight, 8}, {&o.WaitBytes, 64 << 20},
-	} {
-		if *f.value == 0 {
-			*f.value = f.def
-		}
-	}
-	if o.Timeout == 0 {
-		o.Timeout = time.Minute
-	}
-	if o.Backoff == 0 {
-		o.Backoff = 100 * time.Millisecond
-	}
+	o.Sink = cmp.Or(o.Sink, "opensearch")
+	o.MaxItems, o.MaxBytes = cmp.Or(o.MaxItems, 5000), cmp.Or(o.MaxBytes, 2<<20)
+	o.InFlight, o.WaitBytes = cmp.Or(o.InFlight, 8), cmp.Or(o.WaitBytes, 64<<20)
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.Backoff = cmp.Or(o.Backoff, 100*time.Millisecond)
 	return o
 }
 

@@ -227,8 +227,7 @@ func (f failure) marked(err error) error {
 // failureOf converts the error of a whole request to the failure of each of its
 // writes.
 func failureOf(err error) failure {
-	var status *StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*StatusError](err); ok {
 		return failure{said: status.said(), err: &requestError{status}, after: status.RetryAfter}
 	}
 	return failure{err: err}

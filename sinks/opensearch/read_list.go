@@ -101,8 +101,7 @@ func (l *lister) open(ctx context.Context) (shards int, err error) {
 	}
 	path := "/" + url.PathEscape(l.index) + "/_search/point_in_time?allow_partial_pit_creation=false&keep_alive=" + keepAlive
 	err = l.c.read(ctx, "POST", path, nil, &out)
-	var status *StatusError
-	if errors.As(err, &status) && status.Type == "" && (status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed) {
+	if status, ok := errors.AsType[*StatusError](err); ok && status.Type == "" && (status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed) {
 		return 0, nil // it does not know the request
 	}
 	if err != nil {
@@ -132,8 +131,7 @@ func (l *lister) oneIndex(ctx context.Context) (bool, error) {
 	var out map[string]json.RawMessage
 	path := "/" + url.PathEscape(l.index) + "/_alias"
 	err := l.c.read(ctx, "GET", path, nil, &out)
-	var status *StatusError
-	if errors.As(err, &status) {
+	if _, ok := errors.AsType[*StatusError](err); ok {
 		return false, nil // unknown or not allowed: read by _id
 	}
 	return len(out) == 1, err

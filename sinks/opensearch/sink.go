@@ -16,7 +16,7 @@ type Sink struct {
 	path   string // of bulk requests
 	gzip   int    // larger bodies are compressed
 
-	waiting budget
+	waiting *budget
 	order   order
 	limit   *limit
 	recent  recent
@@ -34,7 +34,7 @@ func New(c *Client, o Options) (*Sink, error) {
 		return nil, errors.New("opensearch: New needs a Client; Connect returns one")
 	}
 	o = o.withDefaults()
-	s := &Sink{client: c, opt: o, path: bulkPath, gzip: o.GzipAbove, waiting: budget{max: o.WaitBytes}, limit: newLimit(o.InFlight), counts: newSeries(o.Metrics)}
+	s := &Sink{client: c, opt: o, path: bulkPath, gzip: o.GzipAbove, waiting: newBudget(o.WaitBytes), limit: newLimit(o.InFlight), counts: newSeries(o.Metrics)}
 	if o.RequireAlias {
 		s.path = "/_bulk?require_alias=true&" + filter
 	}

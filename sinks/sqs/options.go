@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,27 +43,13 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 1 << 20
-	}
-	if o.Sink == "" {
-		o.Sink = "sqs"
-	}
-	if o.InFlight == 0 {
-		o.InFlight = 16
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
-	if o.Attempts == 0 {
-		o.Attempts = 4
-	}
-	if o.Backoff == 0 {
-		o.Backoff = 100 * time.Millisecond
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<20)
+	o.Sink = cmp.Or(o.Sink, "sqs")
+	o.InFlight = cmp.Or(o.InFlight, 16)
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	o.Attempts = cmp.Or(o.Attempts, 4)
+	o.Backoff = cmp.Or(o.Backoff, 100*time.Millisecond)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -132,9 +133,7 @@ func (o Options) withDefaults() Options {
 	set(&o.CallTimeout, 10*time.Second)
 	set(&o.StartTimeout, 5*time.Second)
 	set(&o.Grace, 25*time.Second)
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 

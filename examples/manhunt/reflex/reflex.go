@@ -9,6 +9,7 @@
 package reflex
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,15 +55,9 @@ func Register(r *router.Router, d Deps) error {
 	if d.Store == nil || d.Send == nil {
 		return errors.New("reflex: Deps.Store and Deps.Send: want both")
 	}
-	if d.Table == "" {
-		d.Table = DefaultTable
-	}
-	if d.Manhunt == "" {
-		d.Manhunt = manhunt.DefaultTable
-	}
-	if d.MaxDelay == 0 {
-		d.MaxDelay = message.MaxDelay
-	}
+	d.Table = cmp.Or(d.Table, DefaultTable)
+	d.Manhunt = cmp.Or(d.Manhunt, manhunt.DefaultTable)
+	d.MaxDelay = cmp.Or(d.MaxDelay, message.MaxDelay)
 	if d.Now == nil {
 		d.Now = time.Now
 	}

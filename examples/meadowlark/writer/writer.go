@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -40,9 +41,7 @@ func New(c Config) (*Writer, error) {
 	if c.Store == nil {
 		return nil, errors.New("writer: Config.Store is nil: want the store that has the table")
 	}
-	if c.Table == "" {
-		c.Table = DefaultTable
-	}
+	c.Table = cmp.Or(c.Table, DefaultTable)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,15 +30,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = 256 << 10
-	}
-	if o.UserAgent == "" {
-		o.UserAgent = "sluice-webhook/1"
-	}
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	o.MaxBody = cmp.Or(o.MaxBody, 256<<10)
+	o.UserAgent = cmp.Or(o.UserAgent, "sluice-webhook/1")
 	if o.Now == nil {
 		o.Now = time.Now
 	}
