@@ -22,9 +22,7 @@ func finished(t *testing.T, s state.Store, st state.Stream, id, parent string) s
 	t.Helper()
 	_, l := claim(t, s, st, id, parent, "me")
 	checkpoint(t, s, end(l, number(9)))
-	if err := s.Release(t.Context(), l); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	succeeds(t, "Release", s.Release(t.Context(), l))
 	return shard(t, s, st, id)
 }
 
@@ -51,13 +49,9 @@ func testForget(t *testing.T, s state.Store) {
 	held := shard(t, s, streamA, shard3) // finished, with a living owner
 	_, l4 := claim(t, s, streamA, shard4, shard3, "me")
 	checkpoint(t, s, at(l4, number(9)))
-	if err := s.Release(t.Context(), l4); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "Release", s.Release(t.Context(), l4))
 	unfinished := shard(t, s, streamA, shard4)
-	if err := s.Finish(t.Context(), streamA, "shardId-unread"); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "Finish", s.Finish(t.Context(), streamA, "shardId-unread"))
 
 	for range 2 {
 		forget(t, s, streamA, shard1, shard3, shard4, "shardId-unread", "shardId-unknown")
@@ -65,9 +59,7 @@ func testForget(t *testing.T, s state.Store) {
 		forget(t, s, streamA)
 	}
 	checkpoint(t, s, end(l3, number(10))) // its lease is still valid
-	if err := s.Release(t.Context(), l3); err != nil {
-		t.Fatalf("Release of a shard that was not forgotten: %v", err)
-	}
+	succeeds(t, "Release of a shard that was not forgotten", s.Release(t.Context(), l3))
 	forget(t, s, streamA, shard2, shard3)
 	stored(t, s, streamA, unfinished)
 	if got, err := s.Start(t.Context(), streamA, state.Start{}); err != nil || !sameStart(got, latest()) {

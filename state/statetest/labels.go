@@ -71,8 +71,6 @@ func testLabels(t *testing.T, letters state.Letters) {
 		}
 		want("after LabelLetters", "1=A 2=b 3= ")
 	}
-	if err := l.DeleteLetter(t.Context(), "app", "1"); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "DeleteLetter", l.DeleteLetter(t.Context(), "app", "1"))
 	want("of letters that were deleted", "2=b 3= ")
 }

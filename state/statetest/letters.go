@@ -3,7 +3,6 @@ package statetest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -36,9 +35,7 @@ func testLetters(t *testing.T, l state.Letters) {
 	if data, ok, err := l.GetLetter(t.Context(), "app", "1"); data != nil || ok || err != nil {
 		t.Fatalf("GetLetter of none = %q, %v, %v", data, ok, err)
 	}
-	if err := l.DeleteLetter(t.Context(), "app", "1"); err != nil {
-		t.Fatalf("DeleteLetter of none: %v", err)
-	}
+	succeeds(t, "DeleteLetter of none", l.DeleteLetter(t.Context(), "app", "1"))
 	if got := ids(t, l, "app", "", 10); got != nil {
 		t.Fatalf("letters of an empty store: %v", got)
 	}
@@ -50,9 +47,7 @@ func testLetters(t *testing.T, l state.Letters) {
 			t.Fatalf("GetLetter(%s) = %q, %v, %v; want %q", id, data, ok, err, want)
 		}
 	}
-	if err := l.DeleteLetter(t.Context(), "app", "1"); err != nil {
-		t.Fatalf("DeleteLetter: %v", err)
-	}
+	succeeds(t, "DeleteLetter", l.DeleteLetter(t.Context(), "app", "1"))
 	if got := ids(t, l, "app", "", 10); !slices.Equal(got, []string{"2"}) {
 		t.Fatalf("after the deletion of 1: %v", got)
 	}
@@ -67,9 +62,7 @@ func testLetters(t *testing.T, l state.Letters) {
 func testLettersApart(t *testing.T, l state.Letters) {
 	put(t, l, "a", "1", "of a")
 	put(t, l, "b", "1", "of b")
-	if err := l.DeleteLetter(t.Context(), "a", "1"); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "DeleteLetter", l.DeleteLetter(t.Context(), "a", "1"))
 	if data, ok, err := l.GetLetter(t.Context(), "b", "1"); string(data) != "of b" || !ok || err != nil {
 		t.Fatalf("GetLetter = %q, %v, %v", data, ok, err)
 	}
@@ -81,9 +74,7 @@ func testLettersApart(t *testing.T, l state.Letters) {
 func testLettersCopied(t *testing.T, l state.Letters) {
 	want := bytes.Repeat([]byte("letter"), 2000) // more than a store keeps inline
 	data := bytes.Clone(want)
-	if err := l.PutLetter(t.Context(), "app", "1", data); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "PutLetter", l.PutLetter(t.Context(), "app", "1", data))
 	data[0] = 'X'
 	for range 2 {
 		got, _, err := l.GetLetter(t.Context(), "app", "1")
@@ -151,18 +142,12 @@ func testLettersCancelled(t *testing.T, l state.Letters) {
 	put(t, l, "app", "1", "x")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.PutLetter(ctx, "app", "2", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("PutLetter: %v", err)
-	}
-	if err := l.DeleteLetter(ctx, "app", "1"); !errors.Is(err, context.Canceled) {
-		t.Errorf("DeleteLetter: %v", err)
-	}
-	if _, _, err := l.GetLetter(ctx, "app", "1"); !errors.Is(err, context.Canceled) {
-		t.Errorf("GetLetter: %v", err)
-	}
-	if _, err := l.ListLetters(ctx, "app", "", 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("ListLetters: %v", err)
-	}
+	_, _, getErr := l.GetLetter(ctx, "app", "1")
+	_, listErr := l.ListLetters(ctx, "app", "", 1)
+	cancelled(t, map[string]error{
+		"PutLetter": l.PutLetter(ctx, "app", "2", nil), "DeleteLetter": l.DeleteLetter(ctx, "app", "1"),
+		"GetLetter": getErr, "ListLetters": listErr,
+	})
 	if got := ids(t, l, "app", "", 10); !slices.Equal(got, []string{"1"}) {
 		t.Errorf("letters: %v, want the one that was put before", got)
 	}

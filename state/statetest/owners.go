@@ -16,9 +16,7 @@ func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.D
 	almost := timeout - timeout/10
 	heartbeat := func(owner string) {
 		t.Helper()
-		if err := s.Heartbeat(t.Context(), owner); err != nil {
-			t.Fatalf("Heartbeat: %v", err)
-		}
+		succeeds(t, "Heartbeat", s.Heartbeat(t.Context(), owner))
 	}
 	isHeld := func(when, id string) {
 		t.Helper()
@@ -65,8 +63,6 @@ func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.D
 	}
 	checkpoint(t, s, at(taken, number(2)))
 	isHeld("of an owner that was silent and lives again", shard2)
-	if err := s.Release(t.Context(), l3); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "Release", s.Release(t.Context(), l3))
 	claim(t, s, streamA, shard3, "", "you") // at once
 }

@@ -67,20 +67,16 @@ func testStartRace(t *testing.T, s state.Store) {
 
 func testNames(t *testing.T, s state.Store) {
 	for _, st := range []state.Stream{{Application: "", ARN: "arn"}, {Application: "app", ARN: ""}} {
-		if _, err := s.Start(t.Context(), st, horizon); err == nil {
-			t.Errorf("Start(%+v) succeeded", st)
-		}
-		if _, err := s.Shards(t.Context(), st); err == nil {
-			t.Errorf("Shards(%+v) succeeded", st)
-		}
-		if _, err := s.Claim(t.Context(), st, shard1, "", "me"); err == nil {
-			t.Errorf("Claim(%+v) succeeded", st)
-		}
-		if err := s.Finish(t.Context(), st, shard1); err == nil {
-			t.Errorf("Finish(%+v) succeeded", st)
-		}
-		if err := s.Forget(t.Context(), st, shard1); err == nil {
-			t.Errorf("Forget(%+v) succeeded", st)
+		_, startErr := s.Start(t.Context(), st, horizon)
+		_, shardsErr := s.Shards(t.Context(), st)
+		_, claimErr := s.Claim(t.Context(), st, shard1, "", "me")
+		for call, err := range map[string]error{
+			"Start": startErr, "Shards": shardsErr, "Claim": claimErr,
+			"Finish": s.Finish(t.Context(), st, shard1), "Forget": s.Forget(t.Context(), st, shard1),
+		} {
+			if err == nil {
+				t.Errorf("%s(%+v) succeeded", call, st)
+			}
 		}
 	}
 	if _, err := s.Claim(t.Context(), streamA, "", "", "me"); err == nil {
@@ -115,9 +111,7 @@ func testClaim(t *testing.T, s state.Store) {
 func testClaimKeepsPosition(t *testing.T, s state.Store) {
 	_, l := claim(t, s, streamA, shard1, "", "me")
 	checkpoint(t, s, at(l, number(123)))
-	if err := s.Release(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "Release", s.Release(t.Context(), l))
 	for _, owner := range []string{"you", "you"} {
 		got, _ := claim(t, s, streamA, shard1, "", owner)
 		if got.Position != (state.Position{Sequence: number(123)}) {
@@ -129,17 +123,13 @@ func testClaimKeepsPosition(t *testing.T, s state.Store) {
 
 func testHeld(t *testing.T, s state.Store) {
 	mine, l := claim(t, s, streamA, shard1, "", "me")
-	if err := s.Heartbeat(t.Context(), "me"); err != nil {
-		t.Fatalf("Heartbeat: %v", err)
-	}
+	succeeds(t, "Heartbeat", s.Heartbeat(t.Context(), "me"))
 	if _, err := s.Claim(t.Context(), streamA, shard1, "", "you"); !errors.Is(err, state.ErrHeld) {
 		t.Fatalf("Claim of a held shard: %v, want ErrHeld", err)
 	}
 	expect(t, s, streamA, mine)
 	checkpoint(t, s, at(l, number(1)))
-	if err := s.Release(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "Release", s.Release(t.Context(), l))
 	yours, _ := claim(t, s, streamA, shard1, "", "you")
 	if yours.Epoch <= mine.Epoch {
 		t.Fatalf("epoch %d after %d", yours.Epoch, mine.Epoch)
@@ -315,12 +305,8 @@ func testFinish(t *testing.T, s state.Store) {
 	_, l := claim(t, s, streamA, shard2, "", "me")
 	checkpoint(t, s, at(l, number(4)))
 	stored := shard(t, s, streamA, shard2)
-	if err := s.Finish(t.Context(), streamA, shard1, shard2, shard3); err != nil {
-		t.Fatalf("Finish: %v", err)
-	}
-	if err := s.Finish(t.Context(), streamA); err != nil {
-		t.Fatalf("Finish of none: %v", err)
-	}
+	succeeds(t, "Finish", s.Finish(t.Context(), streamA, shard1, shard2, shard3))
+	succeeds(t, "Finish of none", s.Finish(t.Context(), streamA))
 	for _, id := range []string{shard1, shard3} {
 		expect(t, s, streamA, state.Shard{ID: id, Position: state.Position{Finished: true}})
 	}
@@ -335,9 +321,7 @@ func testFinish(t *testing.T, s state.Store) {
 func testRelease(t *testing.T, s state.Store) {
 	sh, l := claim(t, s, streamA, shard1, "", "me")
 	checkpoint(t, s, at(l, number(3)))
-	if err := s.Release(t.Context(), l); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	succeeds(t, "Release", s.Release(t.Context(), l))
 	sh.Owner, sh.Position.Sequence = "", number(3)
 	expect(t, s, streamA, sh)
 	checkpointErr(t, s, at(l, number(4)), state.ErrLeaseLost)
@@ -404,21 +388,15 @@ func testStreams(t *testing.T, s state.Store) {
 	if _, err := s.Shards(t.Context(), of("app", "z")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Finish(t.Context(), of("app", "z")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Forget(t.Context(), of("app", "z"), shard1); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "Finish", s.Finish(t.Context(), of("app", "z")))
+	succeeds(t, "Forget", s.Forget(t.Context(), of("app", "z"), shard1))
 	listed("app")
 	if _, err := s.Start(t.Context(), of("app", "b"), horizon); err != nil {
 		t.Fatal(err)
 	}
 	listed("app", of("app", "b"))
 	claim(t, s, of("app", "c"), shard1, "", "me")
-	if err := s.Finish(t.Context(), of("app", "a"), shard1); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "Finish", s.Finish(t.Context(), of("app", "a"), shard1))
 	claim(t, s, of("app2", "b"), shard1, "", "me")
 	claim(t, s, of("ap", "p/b"), shard1, "", "me")
 	listed("app", of("app", "a"), of("app", "b"), of("app", "c"))
@@ -433,37 +411,32 @@ func testCancelled(t *testing.T, s state.Store) {
 	sh, l := claim(t, s, streamA, shard1, "", "me")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Claim(ctx, streamA, shard1, "", "me"); !errors.Is(err, context.Canceled) {
-		t.Errorf("Claim: %v", err)
-	}
-	if errs := s.Checkpoint(ctx, []state.Checkpoint{at(l, number(1))}); len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
-		t.Errorf("Checkpoint: %v", errs)
-	}
-	if err := s.Release(ctx, l); !errors.Is(err, context.Canceled) {
-		t.Errorf("Release: %v", err)
-	}
-	if _, err := s.Start(ctx, streamA, horizon); !errors.Is(err, context.Canceled) {
-		t.Errorf("Start: %v", err)
-	}
-	if _, err := s.Shards(ctx, streamA); !errors.Is(err, context.Canceled) {
-		t.Errorf("Shards: %v", err)
-	}
-	if err := s.Finish(ctx, streamA, shard2); !errors.Is(err, context.Canceled) {
-		t.Errorf("Finish: %v", err)
-	}
-	if err := s.Forget(ctx, streamA, shard2); !errors.Is(err, context.Canceled) {
-		t.Errorf("Forget: %v", err)
-	}
-	if err := s.Heartbeat(ctx, "me"); !errors.Is(err, context.Canceled) {
-		t.Errorf("Heartbeat: %v", err)
-	}
-	if _, err := s.Streams(ctx, streamA.Application); !errors.Is(err, context.Canceled) {
-		t.Errorf("Streams: %v", err)
-	}
+	_, claimErr := s.Claim(ctx, streamA, shard1, "", "me")
+	_, startErr := s.Start(ctx, streamA, horizon)
+	_, shardsErr := s.Shards(ctx, streamA)
+	_, streamsErr := s.Streams(ctx, streamA.Application)
+	cancelled(t, map[string]error{
+		"Claim": claimErr, "Start": startErr, "Shards": shardsErr, "Streams": streamsErr,
+		"Checkpoint": errors.Join(s.Checkpoint(ctx, []state.Checkpoint{at(l, number(1))})...),
+		"Release":    s.Release(ctx, l),
+		"Finish":     s.Finish(ctx, streamA, shard2),
+		"Forget":     s.Forget(ctx, streamA, shard2),
+		"Heartbeat":  s.Heartbeat(ctx, "me"),
+	})
 	if shards, err := s.Shards(t.Context(), streamA); err != nil || !slices.Equal(shards, []state.Shard{sh}) {
 		t.Errorf("cancelled calls have stored %+v, %v; want %+v", shards, err, sh)
 	}
 	if _, err := s.Start(t.Context(), streamA, state.Start{}); !errors.Is(err, state.ErrNoStart) {
 		t.Errorf("a cancelled Start was stored: %v", err)
+	}
+}
+
+// cancelled wants the error of a cancelled context from each call.
+func cancelled(t *testing.T, calls map[string]error) {
+	t.Helper()
+	for call, err := range calls {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", call, err)
+		}
 	}
 }

@@ -12,9 +12,7 @@ func testRestart(t *testing.T, open func() state.Store) {
 	if _, err := s.Start(t.Context(), streamA, latest()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Finish(t.Context(), streamA, shard1); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "Finish", s.Finish(t.Context(), streamA, shard1))
 	before, l := claim(t, s, streamA, shard2, shard1, "me")
 	closeStore(t, s)
 
@@ -40,9 +38,7 @@ func testRestart(t *testing.T, open func() state.Store) {
 	}
 	checkpointErr(t, s, at(l, number(6)), state.ErrLeaseLost)
 	checkpoint(t, s, end(l2, number(7)))
-	if err := s.Release(t.Context(), l2); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "Release", s.Release(t.Context(), l2))
 	forget(t, s, streamA, shard1)
 	_, l3 := claim(t, s, streamA, shard3, "", "you") // never released
 	checkpoint(t, s, end(l3, number(7)))
@@ -50,17 +46,13 @@ func testRestart(t *testing.T, open func() state.Store) {
 	if ok {
 		put(t, letters, "app", "1", "letter")
 		put(t, letters, "app", "2", "deleted")
-		if err := letters.DeleteLetter(t.Context(), "app", "2"); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, "DeleteLetter", letters.DeleteLetter(t.Context(), "app", "2"))
 	}
 	kept, hasValues := s.(state.Values)
 	if hasValues {
 		putValue(t, kept, "app", "1", "value")
 		putValue(t, kept, "app", "2", "deleted")
-		if err := kept.DeleteValue(t.Context(), "app", "2"); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, "DeleteValue", kept.DeleteValue(t.Context(), "app", "2"))
 	}
 	closeStore(t, s)
 

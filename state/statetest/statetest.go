@@ -16,10 +16,10 @@ import (
 // also tests state.Letters and state.Values if the store implements them. Owners
 // tests how long an owner lives.
 func Run(t *testing.T, open func(t *testing.T) state.Store) {
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, s state.Store)
-	}{
+	runAll(t, func(t *testing.T) (state.Store, func() error) {
+		s := open(t)
+		return s, s.Close
+	}, []test[state.Store]{
 		{"start", testStart},
 		{"start refused", testStartRefused},
 		{"start of one of many", testStartRace},
@@ -48,13 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"claim beside checkpoints", testClaimCheckpointRace},
 		{"concurrent use", testConcurrent},
 		{"cancelled", testCancelled},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := open(t)
-			defer closeStore(t, s)
-			test.run(t, s)
-		})
-	}
+	})
 	runLetters(t, func(t *testing.T) (state.Letters, func() error) {
 		s := open(t)
 		l, _ := s.(state.Letters) // nil: a store of positions only
@@ -75,10 +69,7 @@ func RunLetters(t *testing.T, open func(t *testing.T) state.Letters) {
 }
 
 func runLetters(t *testing.T, open func(t *testing.T) (l state.Letters, close func() error)) {
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, l state.Letters)
-	}{
+	runAll(t, open, []test[state.Letters]{
 		{"letters", testLetters},
 		{"letters of applications are apart", testLettersApart},
 		{"letters are copied", testLettersCopied},
@@ -86,18 +77,33 @@ func runLetters(t *testing.T, open func(t *testing.T) (l state.Letters, close fu
 		{"letters of any bytes and size", testLettersBytes},
 		{"letters, cancelled", testLettersCancelled},
 		{"labels", testLabels},
-	} {
+	})
+}
+
+// test is a test of a store.
+type test[S any] struct {
+	name string
+	run  func(t *testing.T, s S)
+}
+
+// runAll runs each test with a store of its own. A store that is nil has no tests.
+func runAll[S any](t *testing.T, open func(t *testing.T) (s S, close func() error), tests []test[S]) {
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			l, close := open(t)
-			defer func() {
-				if err := close(); err != nil {
-					t.Errorf("Close: %v", err)
-				}
-			}()
-			if l != nil {
-				test.run(t, l)
+			s, close := open(t)
+			defer func() { succeeds(t, "Close", close()) }()
+			if any(s) != nil {
+				test.run(t, s)
 			}
 		})
+	}
+}
+
+// succeeds ends the test if a call failed.
+func succeeds(t *testing.T, call string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", call, err)
 	}
 }
 
@@ -122,9 +128,7 @@ const (
 
 func closeStore(t *testing.T, s state.Store) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	succeeds(t, "Close", s.Close())
 }
 
 func claim(t *testing.T, s state.Store, st state.Stream, id, parent, owner string) (state.Shard, state.Lease) {

@@ -3,7 +3,6 @@ package statetest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -21,29 +20,14 @@ func RunValues(t *testing.T, open func(t *testing.T) state.Values) {
 }
 
 func runValues(t *testing.T, open func(t *testing.T) (v state.Values, close func() error)) {
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, v state.Values)
-	}{
+	runAll(t, open, []test[state.Values]{
 		{"values", testValues},
 		{"values of applications are apart, and from letters", testValuesApart},
 		{"values are copied", testValuesCopied},
 		{"values by prefix", testValuesByPrefix},
 		{"values at the same time", testValuesConcurrent},
 		{"values, cancelled", testValuesCancelled},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			v, close := open(t)
-			defer func() {
-				if err := close(); err != nil {
-					t.Errorf("Close: %v", err)
-				}
-			}()
-			if v != nil {
-				test.run(t, v)
-			}
-		})
-	}
+	})
 }
 
 func putValue(t *testing.T, v state.Values, app, name, data string) {
@@ -70,9 +54,7 @@ func testValues(t *testing.T, v state.Values) {
 	if data, ok, err := v.GetValue(t.Context(), "app", "n"); data != nil || ok || err != nil {
 		t.Fatalf("GetValue of none = %q, %v, %v", data, ok, err)
 	}
-	if err := v.DeleteValue(t.Context(), "app", "n"); err != nil {
-		t.Fatalf("DeleteValue of none: %v", err)
-	}
+	succeeds(t, "DeleteValue of none", v.DeleteValue(t.Context(), "app", "n"))
 	putValue(t, v, "app", "n", "one")
 	putValue(t, v, "app", "n", "uno")
 	putValue(t, v, "app", "empty", "")
@@ -81,9 +63,7 @@ func testValues(t *testing.T, v state.Values) {
 			t.Fatalf("GetValue(%s) = %q, %v, %v; want %q", name, data, ok, err, want)
 		}
 	}
-	if err := v.DeleteValue(t.Context(), "app", "n"); err != nil {
-		t.Fatalf("DeleteValue: %v", err)
-	}
+	succeeds(t, "DeleteValue", v.DeleteValue(t.Context(), "app", "n"))
 	if _, ok, err := v.GetValue(t.Context(), "app", "n"); ok || err != nil {
 		t.Fatalf("after its deletion: %v, %v", ok, err)
 	}
@@ -107,13 +87,9 @@ func testValuesApart(t *testing.T, v state.Values) {
 	putValue(t, v, "b", "n", "of b")
 	if l, ok := v.(state.Letters); ok {
 		put(t, l, "a", "n", "letter")
-		if err := l.DeleteLetter(t.Context(), "b", "n"); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, "DeleteLetter", l.DeleteLetter(t.Context(), "b", "n"))
 	}
-	if err := v.DeleteValue(t.Context(), "a", "n"); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "DeleteValue", v.DeleteValue(t.Context(), "a", "n"))
 	if got := values(t, v, "a", ""); got != nil {
 		t.Errorf("values of a: %q", got)
 	}
@@ -130,9 +106,7 @@ func testValuesApart(t *testing.T, v state.Values) {
 func testValuesCopied(t *testing.T, v state.Values) {
 	want := bytes.Repeat([]byte("value"), 2000)
 	data := bytes.Clone(want)
-	if err := v.PutValue(t.Context(), "app", "n", data); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, "PutValue", v.PutValue(t.Context(), "app", "n", data))
 	data[0] = 'X'
 	for range 2 {
 		got, _, err := v.GetValue(t.Context(), "app", "n")
@@ -193,14 +167,10 @@ func testValuesCancelled(t *testing.T, v state.Values) {
 	cancel()
 	_, _, getErr := v.GetValue(ctx, "app", "n")
 	_, listErr := v.ListValues(ctx, "app", "")
-	for call, err := range map[string]error{
+	cancelled(t, map[string]error{
 		"PutValue": v.PutValue(ctx, "app", "m", nil), "DeleteValue": v.DeleteValue(ctx, "app", "n"),
 		"GetValue": getErr, "ListValues": listErr,
-	} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", call, err)
-		}
-	}
+	})
 	if got := values(t, v, "app", ""); !slices.Equal(got, []string{"n=x"}) {
 		t.Errorf("values: %q, want the one that was put before", got)
 	}
