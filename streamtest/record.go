@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Insert returns the record of a new item. It is decoded from JSON like a
@@ -215,8 +216,7 @@ func (s *recordSpec) keysOf(old, new sluice.Item) (sluice.Item, error) {
 			return sluice.Item{}, errors.New("the item has no attribute pk, PK or id: name its key attributes with WithKeys")
 		}
 	}
-	b := []byte{'{'}
-	for i, name := range names {
+	for _, name := range names {
 		v, ok := attribute(is, name)
 		if !ok {
 			return sluice.Item{}, fmt.Errorf("the item has no key attribute %q", name)
@@ -226,12 +226,8 @@ func (s *recordSpec) keysOf(old, new sluice.Item) (sluice.Item, error) {
 				return sluice.Item{}, fmt.Errorf("key attribute %q differs between the images; a key never changes", name)
 			}
 		}
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendValue(append(appendString(b, name), ':'), v)
 	}
-	return mustParse(append(b, '}')), nil
+	return is.Only(names...), nil
 }
 
 // json encodes the record as in a Lambda event.
@@ -256,10 +252,10 @@ func (s *recordSpec) json(keys, old, new sluice.Item, arn, region string, nth ui
 		b = fmt.Appendf(b, `"OldImage":%s,`, old.Raw())
 	}
 	if s.sequence != "" {
-		b = append(appendString(append(b, `"SequenceNumber":`...), string(s.sequence)), ',')
+		b = append(item.AppendString(append(b, `"SequenceNumber":`...), string(s.sequence)), ',')
 	}
 	b = fmt.Appendf(b, `"SizeBytes":%d,"StreamViewType":%q},"eventSourceARN":`, sizeOf(keys)+sizeOf(old)+sizeOf(new), s.view)
-	return append(appendString(b, arn), '}')
+	return append(item.AppendString(b, arn), '}')
 }
 
 // streamOf returns the ARN and the Region of a table's stream.

@@ -344,7 +344,7 @@ func TestRunOverwritesWhatIsSettled(t *testing.T) {
 	if res.Settled != 2 || n != 3 {
 		t.Fatalf("%d calls\n%v", n, res)
 	}
-	const a = `{"e":{"S":"**********"},"entityType":{"S":"*****"},"l":{"L":[{"S":"*"},{"M":{"y":{"B":"AAA="}}}]},"n":{"N":"998"},"pk":{"S":"*"},"t":{"BOOL":true}}`
+	const a = `{"e":{"S":"******"},"entityType":{"S":"*****"},"l":{"L":[{"S":"*"},{"M":{"y":{"B":"AAA="}}}]},"n":{"N":"998"},"pk":{"S":"*"},"t":{"BOOL":true}}`
 	const b = `{"pk":{"S":"*"},"entityType":{"S":"*****"},"s":{"SS":["*","**"]},"ns":{"NS":["9","-9.9"]},"bs":{"BS":["QQQQ","AAA="]}}`
 	for i, want := range []string{a, a, b} {
 		wantText(t, "kept image", string(kept[i].New.Raw()), want)

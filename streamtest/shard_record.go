@@ -1,6 +1,8 @@
 package streamtest
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"strconv"
 	"time"
 
@@ -49,22 +51,11 @@ func (r *record) encode(st *stream, old, image sluice.Item, ttl bool) {
 	b = append(append(b, `,"SequenceNumber":"`...), r.seq...)
 	b = strconv.AppendInt(append(b, `","SizeBytes":`...), int64(r.size), 10)
 	b = append(append(b, `,"StreamViewType":"`...), st.view.String()...)
-	b = appendHex(append(b, `"},"eventID":"`...), hash([]byte(st.arn)), hash([]byte(r.seq)))
+	b = hex.AppendEncode(append(b, `"},"eventID":"`...), binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, hash([]byte(st.arn))), hash([]byte(r.seq))))
 	b = append(append(b, `","eventName":"`...), r.event...)
 	b = append(b, `","eventSource":"aws:dynamodb","eventVersion":"1.1"`...)
 	if ttl {
 		b = append(b, `,"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}`...)
 	}
 	r.json = append(b, '}')
-}
-
-// appendHex appends 16 digits of each number.
-func appendHex(dst []byte, numbers ...uint64) []byte {
-	const digits = "0123456789abcdef"
-	for _, n := range numbers {
-		for shift := 60; shift >= 0; shift -= 4 {
-			dst = append(dst, digits[n>>shift&15])
-		}
-	}
-	return dst
 }

@@ -189,17 +189,7 @@ func attribute(it sluice.Item, name string) (item.Value, bool) {
 }
 
 // keysOf returns the key attributes of an item.
-func (t *Table) keysOf(it sluice.Item) sluice.Item {
-	b := []byte{'{'}
-	for i, name := range t.keys {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		v, _ := attribute(it, name)
-		b = appendValue(append(appendString(b, name), ':'), v)
-	}
-	return mustParse(append(b, '}'))
-}
+func (t *Table) keysOf(it sluice.Item) sluice.Item { return it.Only(t.keys...) }
 
 // Change is one record that was ever in a table's streams.
 type Change struct {

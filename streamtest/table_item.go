@@ -62,7 +62,7 @@ func appendPlainMap(dst []byte, m map[string]any) ([]byte, error) {
 			dst = append(dst, ',')
 		}
 		var err error
-		if dst, err = appendPlain(append(appendString(dst, name), ':'), m[name]); err != nil {
+		if dst, err = appendPlain(append(item.AppendString(dst, name), ':'), m[name]); err != nil {
 			return nil, fmt.Errorf("attribute %q: %w", name, err)
 		}
 	}
@@ -74,13 +74,13 @@ func appendPlain(dst []byte, v any) ([]byte, error) {
 	case nil:
 		return append(dst, `{"NULL":true}`...), nil
 	case string:
-		return append(appendString(append(dst, `{"S":`...), v), '}'), nil
+		return append(item.AppendString(append(dst, `{"S":`...), v), '}'), nil
 	case bool:
 		return append(strconv.AppendBool(append(dst, `{"BOOL":`...), v), '}'), nil
 	case json.Number:
-		return append(appendString(append(dst, `{"N":`...), string(v)), '}'), nil
+		return append(item.AppendString(append(dst, `{"N":`...), string(v)), '}'), nil
 	case []byte:
-		return append(appendString(append(dst, `{"B":`...), base64.StdEncoding.EncodeToString(v)), '}'), nil
+		return append(item.AppendString(append(dst, `{"B":`...), base64.StdEncoding.EncodeToString(v)), '}'), nil
 	case map[string]any:
 		dst, err := appendPlainMap(append(dst, `{"M":`...), v)
 		return append(dst, '}'), err
@@ -160,7 +160,7 @@ func appendItem(dst []byte, it sluice.Item) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = appendValue(append(appendString(dst, name), ':'), v)
+		dst = appendValue(append(item.AppendString(dst, name), ':'), v)
 	}
 	return append(dst, '}')
 }
@@ -174,11 +174,11 @@ func appendValue(dst []byte, v item.Value) []byte {
 func appendPayload(dst []byte, v item.Value) []byte {
 	switch v.Kind() {
 	case item.S:
-		return appendString(dst, v.Str())
+		return item.AppendString(dst, v.Str())
 	case item.N:
 		return append(parseDecimal(v.Str()).append(append(dst, '"')), '"')
 	case item.B:
-		return appendString(dst, base64.StdEncoding.EncodeToString(v.Bytes()))
+		return item.AppendString(dst, base64.StdEncoding.EncodeToString(v.Bytes()))
 	case item.M:
 		return appendItem(dst, v.Map())
 	case item.L:
@@ -202,28 +202,6 @@ func closeList(dst []byte) []byte {
 		dst = dst[:len(dst)-1]
 	}
 	return append(dst, ']')
-}
-
-// appendString appends a JSON string.
-func appendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	plain := 0 // start of the unwritten part
-	for i := range len(s) {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[plain:i]...)
-		plain = i + 1
-		if c < 0x20 {
-			dst = append(dst, `\u00`...)
-			dst = append(dst, "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
-		} else {
-			dst = append(dst, '\\', c)
-		}
-	}
-	dst = append(dst, s[plain:]...)
-	return append(dst, '"')
 }
 
 func mustParse(b []byte) sluice.Item {

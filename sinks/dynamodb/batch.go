@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/internal/parallel"
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
@@ -273,38 +272,7 @@ func (m *many) write(ctx context.Context, wave []int) {
 		m.errs[i] = &tableError{m.table, errors.New("its goroutine ended; whether it was written is not known")}
 	}
 	chunks := slices.Collect(slices.Chunk(wave, maxWrites))
-	inParallel(len(chunks), m.store.opt.InFlight, func(n int) { m.writeChunk(ctx, chunks[n]) })
-}
-
-// inParallel calls f with each number below n, up to most at a time, and returns
-// when all calls have. It re-raises a panic, such as of a hook, on the caller's
-// goroutine after all others have ended.
-func inParallel(n, most int, f func(int)) {
-	var next atomic.Int64
-	work := func() {
-		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			f(i)
-		}
-	}
-	var wg sync.WaitGroup
-	var panicked atomic.Pointer[string]
-	defer func() {
-		wg.Wait()
-		if p := panicked.Load(); p != nil {
-			panic(*p)
-		}
-	}()
-	for range min(n, most) - 1 {
-		wg.Go(func() {
-			defer func() {
-				if p := recover(); p != nil {
-					panicked.Store(new(fmt.Sprintf("%v\n%s", p, debug.Stack())))
-				}
-			}()
-			work()
-		})
-	}
-	work()
+	parallel.Do(len(chunks), m.store.opt.InFlight, func(n int) { m.writeChunk(ctx, chunks[n]) })
 }
 
 func (m *many) writeChunk(ctx context.Context, chunk []int) {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
@@ -124,27 +123,9 @@ func value(v any) (_ types.AttributeValue, size int, _ error) {
 }
 
 func whole(v any) (digits string, ok bool) {
-	switch v := v.(type) {
-	case int:
-		return strconv.FormatInt(int64(v), 10), true
-	case int8:
-		return strconv.FormatInt(int64(v), 10), true
-	case int16:
-		return strconv.FormatInt(int64(v), 10), true
-	case int32:
-		return strconv.FormatInt(int64(v), 10), true
-	case int64:
-		return strconv.FormatInt(v, 10), true
-	case uint:
-		return strconv.FormatUint(uint64(v), 10), true
-	case uint8:
-		return strconv.FormatUint(uint64(v), 10), true
-	case uint16:
-		return strconv.FormatUint(uint64(v), 10), true
-	case uint32:
-		return strconv.FormatUint(uint64(v), 10), true
-	case uint64:
-		return strconv.FormatUint(v, 10), true
+	switch v.(type) {
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return fmt.Sprint(v), true
 	}
 	return "", false
 }
@@ -185,29 +166,6 @@ func (o *operation) transacted() types.TransactWriteItem {
 			ExpressionAttributeNames: o.names, ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old,
 		}}
 	}
-}
-
-// single returns o as its own request; one of the results is not nil.
-func (o *operation) single() (put *dynamodb.PutItemInput, update *dynamodb.UpdateItemInput, del *dynamodb.DeleteItemInput) {
-	const old, capacity = types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnConsumedCapacityTotal
-	switch o.kind {
-	case dynamo.PutOp:
-		put = &dynamodb.PutItemInput{
-			TableName: &o.table, Item: o.item, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
-			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: capacity,
-		}
-	case dynamo.UpdateOp:
-		update = &dynamodb.UpdateItemInput{
-			TableName: &o.table, Key: o.key, UpdateExpression: o.update, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
-			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: capacity,
-		}
-	case dynamo.DeleteOp:
-		del = &dynamodb.DeleteItemInput{
-			TableName: &o.table, Key: o.key, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
-			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: capacity,
-		}
-	}
-	return put, update, del
 }
 
 // addition returns the Update for the additions to the item of a.

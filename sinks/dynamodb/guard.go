@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/parallel"
 )
 
 // DeleteGuarded deletes items that a guard may still spare, with up to InFlight
@@ -24,7 +25,7 @@ func (s *Store) DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete) {
 		s.writeAll(ctx, d.Table, d.Keys, s.newDelete, g, d.Done)
 		return
 	}
-	inParallel(len(d.Keys), s.opt.InFlight, func(i int) {
+	parallel.Do(len(d.Keys), s.opt.InFlight, func(i int) {
 		var errs []error
 		if err := s.writeGuarded(ctx, d.Op(d.Keys[i]), g); err != nil {
 			errs = []error{err}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
@@ -89,30 +90,41 @@ func (s *Store) writeGuarded(ctx context.Context, op dynamo.Op, g *guard) error 
 
 // writeSingle makes one request.
 func (s *Store) writeSingle(ctx context.Context, o *operation) ([]types.ConsumedCapacity, error) {
+	const old, total = types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnConsumedCapacityTotal
 	var capacity *types.ConsumedCapacity
-	var err error
-	put, update, del := o.single()
-	switch {
-	case put != nil:
-		out, e := s.db.PutItem(ctx, put)
-		if err = e; e == nil {
-			capacity = out.ConsumedCapacity
+	switch o.kind {
+	case dynamo.PutOp:
+		out, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: &o.table, Item: o.item, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
+			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: total,
+		})
+		if err != nil {
+			return nil, err
 		}
-	case update != nil:
-		out, e := s.db.UpdateItem(ctx, update)
-		if err = e; e == nil {
-			capacity = out.ConsumedCapacity
+		capacity = out.ConsumedCapacity
+	case dynamo.UpdateOp:
+		out, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName: &o.table, Key: o.key, UpdateExpression: o.update, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
+			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: total,
+		})
+		if err != nil {
+			return nil, err
 		}
+		capacity = out.ConsumedCapacity
 	default:
-		out, e := s.db.DeleteItem(ctx, del)
-		if err = e; e == nil {
-			capacity = out.ConsumedCapacity
+		out, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			TableName: &o.table, Key: o.key, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
+			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: total,
+		})
+		if err != nil {
+			return nil, err
 		}
+		capacity = out.ConsumedCapacity
 	}
 	if capacity == nil {
-		return nil, err
+		return nil, nil
 	}
-	return []types.ConsumedCapacity{*capacity}, err
+	return []types.ConsumedCapacity{*capacity}, nil
 }
 
 // foundOwn reports whether a condition fails because op itself was done.

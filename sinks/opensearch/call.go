@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/parallel"
 	"github.com/sluicehq/sluice/internal/quorum"
 	"github.com/sluicehq/sluice/internal/retrying"
 )
@@ -97,34 +95,7 @@ func (c *call) send(ctx context.Context, ws []*write) {
 		c.sendChunk(ctx, ws, s.batch.DoAll)
 		return
 	}
-	var next atomic.Int64
-	work := func() {
-		for n := int(next.Add(1)) - 1; n < len(chunks); n = int(next.Add(1)) - 1 {
-			c.sendChunk(ctx, chunks[n], s.batch.DoAllNow)
-		}
-	}
-	// A panic, such as of a hook, is re-raised on the caller's goroutine after
-	// all others have ended.
-	var wg sync.WaitGroup
-	var panicked atomic.Pointer[string]
-	defer func() {
-		wg.Wait()
-		if p := panicked.Load(); p != nil {
-			panic(*p)
-		}
-	}()
-	for range min(len(chunks), s.opt.InFlight) - 1 {
-		wg.Go(func() {
-			defer func() {
-				if p := recover(); p != nil {
-					text := fmt.Sprintf("%v\n%s", p, debug.Stack())
-					panicked.Store(&text)
-				}
-			}()
-			work()
-		})
-	}
-	work()
+	parallel.Do(len(chunks), s.opt.InFlight, func(n int) { c.sendChunk(ctx, chunks[n], s.batch.DoAllNow) })
 }
 
 // sendChunk writes the writes of one request by do, and repeats those that a

@@ -57,15 +57,14 @@ func (s *source) deleteBatch(ctx context.Context, handles []string) []error {
 	}
 	start := time.Now()
 	out, err := s.client.DeleteMessageBatch(ctx, in)
-	var done []*string
-	var failed []types.BatchResultErrorEntry
-	if err == nil {
-		for i := range out.Successful {
-			done = append(done, out.Successful[i].Id)
-		}
-		failed = out.Failed
+	if err != nil {
+		out = &awssqs.DeleteMessageBatchOutput{}
 	}
-	return s.answered("DeleteMessageBatch", len(handles), start, done, failed, err, s.c.o.Hooks.Deleted)
+	var done []*string
+	for i := range out.Successful {
+		done = append(done, out.Successful[i].Id)
+	}
+	return s.answered("DeleteMessageBatch", len(handles), start, done, out.Failed, err, s.c.o.Hooks.Deleted)
 }
 
 func (s *source) changeBatch(ctx context.Context, cs []change) []error {
@@ -77,15 +76,14 @@ func (s *source) changeBatch(ctx context.Context, cs []change) []error {
 	}
 	start := time.Now()
 	out, err := s.client.ChangeMessageVisibilityBatch(ctx, in)
-	var done []*string
-	var failed []types.BatchResultErrorEntry
-	if err == nil {
-		for i := range out.Successful {
-			done = append(done, out.Successful[i].Id)
-		}
-		failed = out.Failed
+	if err != nil {
+		out = &awssqs.ChangeMessageVisibilityBatchOutput{}
 	}
-	return s.answered("ChangeMessageVisibilityBatch", len(cs), start, done, failed, err, s.c.o.Hooks.Changed)
+	var done []*string
+	for i := range out.Successful {
+		done = append(done, out.Successful[i].Id)
+	}
+	return s.answered("ChangeMessageVisibilityBatch", len(cs), start, done, out.Failed, err, s.c.o.Hooks.Changed)
 }
 
 // seconds rounds d up.
