@@ -1,12 +1,15 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"text/template"
 )
 
 // SchemaURL is where the schema of files is published; an editor reads it by the
@@ -80,15 +83,13 @@ func Init(o InitOptions) ([]byte, error) {
 	if strings.ContainsFunc(o.Schema, func(r rune) bool { return r <= ' ' }) {
 		return nil, fmt.Errorf("the schema's place %q has a space", o.Schema)
 	}
-	w := initWriter{o: o}
-	w.head()
-	w.sinks()
-	w.line("", "# Every route that a record matches runs.", "routes:")
-	for _, h := range o.Handlers {
-		map[string]func(){"send": w.send, "project": w.project, "cascade": w.cascade, "count": w.count, "log": w.log}[h]()
+	var b bytes.Buffer
+	for _, part := range slices.Concat([]string{"head"}, o.Handlers, []string{"tail"}) {
+		if err := initTemplate.ExecuteTemplate(&b, part, initData{o}); err != nil {
+			return nil, err
+		}
 	}
-	w.tail()
-	text := []byte(w.b.String())
+	text := b.Bytes()
 	if _, err := Parse("", "", text, o.variable); err != nil {
 		return nil, err // without places, of a file that nobody has seen
 	}
@@ -129,17 +130,15 @@ func (o InitOptions) useless(given InitOptions) error {
 	return nil
 }
 
-type initWriter struct {
-	o InitOptions
-	b strings.Builder
-}
+// initFile has a template for each handler, and for what stands before and behind
+// the routes.
+//
+//go:embed init.yaml.tmpl
+var initFile string
 
-// line writes lines, which hold values that are quoted already.
-func (w *initWriter) line(lines ...string) {
-	for _, l := range lines {
-		w.b.WriteString(l + "\n")
-	}
-}
+var initTemplate = template.Must(template.New("").Funcs(template.FuncMap{
+	"quote": quote, "quoteAll": quoteAll, "quoteURL": quoteURL,
+}).Parse(initFile))
 
 var bareWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
@@ -182,10 +181,13 @@ func quoteAll(list []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// on are the patterns of all types for events.
-func (w *initWriter) on(events ...string) string {
+// initData is what the templates ask for.
+type initData struct{ InitOptions }
+
+// On are the patterns of all types for events.
+func (o initData) On(events ...string) string {
 	var patterns []string
-	for _, typ := range w.o.Types {
+	for _, typ := range o.Types {
 		for _, e := range events {
 			patterns = append(patterns, typ+"#"+e)
 		}
@@ -193,10 +195,10 @@ func (w *initWriter) on(events ...string) string {
 	return quoteAll(patterns)
 }
 
-// id is the template of the key.
-func (w *initWriter) id() string {
-	parts := make([]string, len(w.o.Key))
-	for i, k := range w.o.Key {
+// DocumentID is the template of the key.
+func (o initData) DocumentID() string {
+	parts := make([]string, len(o.Key))
+	for i, k := range o.Key {
 		parts[i] = "{" + escapeTemplate.Replace(k) + "}"
 	}
 	return quote(strings.Join(parts, "|"))
@@ -204,148 +206,32 @@ func (w *initWriter) id() string {
 
 var escapeTemplate = strings.NewReplacer(`\`, `\\`, "{", `\{`, "}", `\}`, "|", `\|`, ":", `\:`)
 
-func (w *initWriter) has(handlers ...string) bool {
-	return slices.ContainsFunc(w.o.Handlers, func(h string) bool { return slices.Contains(handlers, h) })
+// Has reports whether there is a route of one of these handlers.
+func (o initData) Has(handlers ...string) bool {
+	return slices.ContainsFunc(o.Handlers, func(h string) bool { return slices.Contains(handlers, h) })
 }
 
-func (w *initWriter) head() {
-	w.line("# yaml-language-server: $schema="+w.o.Schema,
-		"#",
-		"# What is read, which changes take which handler, and where effects go.",
-		"# sluice validate    says what is wrong with this file",
-		"# sluice run         reads the streams and runs the routes",
-		"",
-		"# Keeps positions and dead letters apart from those of other applications.",
-		"name: "+quote(w.o.Name),
-		"",
-		"source:",
-		"  # Tables whose streams are read, by name or by the ARN of the stream.",
-		"  tables: "+quoteAll(w.o.Tables),
-		"  # Where a stream begins that was never read: LATEST is now, TRIM_HORIZON the",
-		"  # oldest record, up to 24 hours ago.",
-		"  start: "+quote(w.o.Start))
-	if w.has("project") {
-		w.line("  # Reads the tables whole, once, for the routes that name SNAPSHOT.",
-			"  # backfill: true")
+// CascadeQueue is a standard queue of the cascade's own: messages of send are no
+// tasks of a cascade.
+func (o initData) CascadeQueue() string {
+	if o.Has("send") {
+		return strings.TrimSuffix(o.Queue, ".fifo") + "-cascade"
 	}
-	w.line("",
-		"# The attribute that tells what an item is: the first half of the patterns of on.",
-		"# For tables where a key tells, such as order#17: {key: {attribute: pk, pattern: \"{type}#**\"}}",
-		"entityType: "+quote(w.o.EntityType))
+	return o.Queue
 }
 
-func (w *initWriter) sinks() {
-	if !w.has("send", "cascade", "project") {
-		return
-	}
-	w.line("", "# Where routes write, by names of yours.", "sinks:")
-	if w.has("send") {
-		w.line("  queue:", "    sqs:", "      queue: "+quote(w.o.Queue)+" # by name or URL")
-	}
-	if w.has("cascade") {
-		queue := w.o.Queue
-		if w.has("send") { // whose messages are no tasks of a cascade
-			queue = strings.TrimSuffix(queue, ".fifo") + "-cascade" // a standard one always
-		}
-		w.line("  cascades:", "    sqs:", "      queue: "+quote(queue)+" # of the cascade alone")
-	}
-	if w.has("project") {
-		w.line("  search:", "    opensearch:", "      urls: "+"["+quoteURL(w.o.Cluster)+"]",
-			"      # username: sluice",
-			"      # password: ${OPENSEARCH_PASSWORD}",
-			"      # sign: es                             # in place of a password: by AWS credentials",
-			"      # indices: [{alias: "+w.index()+", file: "+w.index()+".index.json}]")
-	}
-}
+// Table is the name of the first table.
+func (o initData) Table() string { return tableName(o.Tables[0]) }
 
-func (w *initWriter) log() {
-	w.line("",
-		"  # A line in the log for each change: a hash of its key, never its contents.",
-		"  - name: log",
-		"    on: "+w.on("*"),
-		"    log: {}")
-}
-
-func (w *initWriter) send() {
-	w.line("",
-		"  # A message for each new item.",
-		"  - name: send",
-		"    on: "+w.on("INSERT"),
-		"    # when: new.status == \"active\"          # and only where this is true",
-		"    send:",
-		"      to: queue",
-		"      body: record                         # or a template: '{\"id\":\"{pk}\"}'",
-		"      # delay: 5m")
-}
-
-// index is named by what the items have in common, as far as that has a name.
-func (w *initWriter) index() string {
+// Index is named by what the items have in common, as far as that has a name.
+func (o initData) Index() string {
 	of := ""
 	switch {
-	case len(w.o.Types) == 1:
-		of = w.o.Types[0]
-	case len(w.o.Tables) == 1:
-		of = tableName(w.o.Tables[0])
+	case len(o.Types) == 1:
+		of = o.Types[0]
+	case len(o.Tables) == 1:
+		of = o.Table()
 	}
 	index := regexp.MustCompile(`[^a-z0-9_-]+`).ReplaceAllString(strings.ToLower(of), "-")
 	return cmp.Or(strings.Trim(index, "-_"), "items")
-}
-
-func (w *initWriter) project() {
-	w.line("",
-		"  # A document of each item, written when it changes and deleted with it.",
-		"  - name: project",
-		"    on: "+w.on("*", "SNAPSHOT"),
-		"    project:",
-		"      to: search",
-		"      index: "+quote(w.index()),
-		"      id: "+w.id(),
-		"      # What tells the later of two states: sequence, attribute:<path> of a number",
-		"      # that every change raises, or none.",
-		"      version: sequence",
-		"      # exclude: [secret]",
-		"      # rename: {created_at: createdAt}")
-}
-
-func (w *initWriter) cascade() {
-	w.line("",
-		"  # The children of a deleted item are deleted, too.",
-		"  - name: cascade",
-		"    on: "+w.on("REMOVE"),
-		"    cascade:",
-		"      table: "+quote(tableName(w.o.Tables[0])),
-		"      key: "+quoteAll(w.o.Key),
-		"      queue: cascades                      # large cascades go on there",
-		"      children:",
-		"        - table: children                  # change this: the table of the children,",
-		"          key: [parentId, id]              # its key attributes,",
-		"          partition:                       # and what of the parent they are found by",
-		"            name: parentId",
-		"            from: "+quote(w.o.Key[0]))
-}
-
-func (w *initWriter) count() {
-	w.line("",
-		"  # How many items a parent has, kept on it. sluice recount compares the numbers",
-		"  # with the items, and sets them right with --repair.",
-		"  - name: count",
-		"    on: "+w.on("*"),
-		"    count:",
-		"      id: count                            # never change it: what was counted is known by it",
-		"      table: "+quote(tableName(w.o.Tables[0])),
-		"      markers: markers                     # change this: a table with the key pk (S), TTL on ttl",
-		"      numbers:",
-		"        - table: parents                   # change this: the table of the parents,",
-		"          attribute: itemCount             # the number on them,",
-		"          key: {id: parentId}              # and their key: attribute to the item's.",
-		"          index: byParent                  # change this: the index of the items by which",
-		"          partition: parentId              # a recount finds those of a parent, and its key")
-}
-
-func (w *initWriter) tail() {
-	w.line("",
-		"# What is not said here has a default: docs/configuration.md lists all.",
-		"# deadLetter: {park: item}                 # later changes of a failed item wait behind it",
-		"# limits: {concurrency: 64}",
-		"# daemon: {state: sluice.db, listen: 127.0.0.1:9464}")
 }
