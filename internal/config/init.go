@@ -83,9 +83,13 @@ func Init(o InitOptions) ([]byte, error) {
 	if strings.ContainsFunc(o.Schema, func(r rune) bool { return r <= ' ' }) {
 		return nil, fmt.Errorf("the schema's place %q has a space", o.Schema)
 	}
+	// Not of the package: a function that makes no file does not link text/template.
+	templates := template.Must(template.New("").Funcs(template.FuncMap{
+		"quote": quote, "quoteAll": quoteAll, "quoteURL": quoteURL,
+	}).Parse(initFile))
 	var b bytes.Buffer
 	for _, part := range slices.Concat([]string{"head"}, o.Handlers, []string{"tail"}) {
-		if err := initTemplate.ExecuteTemplate(&b, part, initData{o}); err != nil {
+		if err := templates.ExecuteTemplate(&b, part, initData{o}); err != nil {
 			return nil, err
 		}
 	}
@@ -135,10 +139,6 @@ func (o InitOptions) useless(given InitOptions) error {
 //
 //go:embed init.yaml.tmpl
 var initFile string
-
-var initTemplate = template.Must(template.New("").Funcs(template.FuncMap{
-	"quote": quote, "quoteAll": quoteAll, "quoteURL": quoteURL,
-}).Parse(initFile))
 
 var bareWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
