@@ -86,12 +86,12 @@ func TestReadsOfTables(t *testing.T) {
 	tables, store := newTables(t)
 	putAll(t, store, Fixtures(tables)...)
 	putAll(t, store, Fixture{Table: tables.Users, Item: parse(`{"user_id":{"S":"u-2"}}`)}, Fixture{Table: tables.Maps, Item: parse(`{"user_id":{"S":"u-2"},"map_id":{"S":"m-3"},"name":{"S":"Moor"}}`)})
-	checkReads(t, Reads{Tables: tables, Get: store.Get, Query: store.Query})
+	checkReads(t, Reads{Tables: tables, Store: store})
 }
 
 func TestWritesOfTables(t *testing.T) {
 	tables, store := newTables(t)
-	checkWrites(t, Writes{Tables: tables, Write: store.Write}, Reads{Tables: tables, Get: store.Get, Query: store.Query})
+	checkWrites(t, Writes{Tables: tables, Write: store.Write}, Reads{Tables: tables, Store: store})
 }
 
 func TestRecountOfTables(t *testing.T) {

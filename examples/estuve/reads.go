@@ -2,10 +2,9 @@ package estuve
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -40,37 +39,22 @@ type Point struct {
 // counters apart: those follow the items by the lag of the streams.
 type Reads struct {
 	Tables Tables
-	Get    func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
-	Query  func(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
+	Store  kit.Reader
 }
 
 // User returns a user; false when there is none.
 func (r Reads) User(ctx context.Context, userID string) (u User, ok bool, err error) {
-	ok, err = r.one(ctx, r.Tables.Users, keyOfUser(userID), &u)
-	return u, ok, err
+	return kit.One[User](ctx, r.Store, r.Tables.Users, keyOfUser(userID))
 }
 
 // Map returns a map; false when there is none.
 func (r Reads) Map(ctx context.Context, userID, mapID string) (m Map, ok bool, err error) {
-	ok, err = r.one(ctx, r.Tables.Maps, keyOfMap(userID, mapID), &m)
-	return m, ok, err
+	return kit.One[Map](ctx, r.Store, r.Tables.Maps, keyOfMap(userID, mapID))
 }
 
 // Maps returns the maps of a user in the order of their ids.
 func (r Reads) Maps(ctx context.Context, userID string) ([]Map, error) {
-	var maps []Map
-	q := dynamo.Query{Table: r.Tables.Maps, Partition: item.String("user_id", userID)}
-	for it, err := range dynamo.All(ctx, r.Query, q) {
-		if err != nil {
-			return nil, err
-		}
-		var m Map
-		if err := decode(r.Tables.Maps, it, &m); err != nil {
-			return nil, err
-		}
-		maps = append(maps, m)
-	}
-	return maps, nil
+	return kit.All[Map](ctx, r.Store, dynamo.Query{Table: r.Tables.Maps, Partition: item.String("user_id", userID)})
 }
 
 // Points returns a page of up to limit points of a map, ordered by id (0 is the
@@ -79,43 +63,9 @@ func (r Reads) Maps(ctx context.Context, userID string) ([]Map, error) {
 // do not repeat or hide others.
 func (r Reads) Points(ctx context.Context, mapID string, limit int, after string) (points []Point, next string, err error) {
 	q := dynamo.Query{Table: r.Tables.Points, Partition: item.String("map_id", mapID)}
-	if limit > 0 {
-		q.Limit = limit + 1 // DynamoDB ends a full page without knowing whether another follows
-	}
 	if after != "" {
 		q.After = item.Of(item.String("map_id", mapID), item.String("point_id", after))
 	}
-	page, err := r.Query(ctx, q)
-	if err != nil {
-		return nil, "", err
-	}
-	items := page.Items
-	if limit > 0 && len(items) > limit {
-		items = items[:limit]
-		page.Next = items[limit-1]
-	}
-	for _, it := range items {
-		var p Point
-		if err := decode(r.Tables.Points, it, &p); err != nil {
-			return nil, "", err
-		}
-		points = append(points, p)
-	}
-	last, _ := page.Next.Lookup("point_id")
-	return points, last.Str(), nil
-}
-
-func (r Reads) one(ctx context.Context, table string, key sluice.Item, into any) (bool, error) {
-	it, err := r.Get(ctx, table, key)
-	if err != nil || !it.Exists() {
-		return false, err
-	}
-	return true, decode(table, it, into)
-}
-
-func decode(table string, it sluice.Item, into any) error {
-	if err := it.Decode(into); err != nil {
-		return fmt.Errorf("an item of table %s: %w", table, err)
-	}
-	return nil
+	points, last, err := kit.Page[Point](ctx, r.Store, q, limit)
+	return points, kit.Text(last, "point_id"), err
 }

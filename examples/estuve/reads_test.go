@@ -15,7 +15,7 @@ func TestReads(t *testing.T) {
 	w := newWorld()
 	w.put(t, Fixtures(w.tables)...)
 	w.put(t, Fixture{Table: "users", Item: parse(`{"user_id":{"S":"u-2"}}`)}, Fixture{Table: "maps", Item: parse(`{"user_id":{"S":"u-2"},"map_id":{"S":"m-3"},"name":{"S":"Moor"}}`)})
-	checkReads(t, Reads{Tables: w.tables, Get: w.Get, Query: w.Query})
+	checkReads(t, Reads{Tables: w.tables, Store: w})
 }
 
 // checkReads asks everything of the fixtures, and of a user u-2 whose map m-3

@@ -11,7 +11,7 @@ import (
 
 func TestWrites(t *testing.T) {
 	w := newWorld()
-	checkWrites(t, Writes{Tables: w.tables, Write: w.Write}, Reads{Tables: w.tables, Get: w.Get, Query: w.Query})
+	checkWrites(t, Writes{Tables: w.tables, Write: w.Write}, Reads{Tables: w.tables, Store: w})
 }
 
 // checkWrites writes on empty tables, beside counters that others write.

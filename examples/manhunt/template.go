@@ -65,7 +65,7 @@ func checkTemplate(template sluice.Value) error {
 		case (name == "subject" || name == "text") && v.Kind() == item.S:
 			err = checkText(v.Str())
 		case name == "body" && v.Kind() == item.M:
-			err = checkJSON(v)
+			err = eachText(v, checkText)
 		case name == "subject" || name == "text":
 			err = errors.New("want a text")
 		case name == "body":
@@ -80,19 +80,20 @@ func checkTemplate(template sluice.Value) error {
 	return nil
 }
 
-func checkJSON(v sluice.Value) error {
+// eachText calls f with each text of a JSON value, until one is wrong.
+func eachText(v sluice.Value, f func(text string) error) error {
 	switch v.Kind() {
 	case item.S:
-		return checkText(v.Str())
+		return f(v.Str())
 	case item.M:
 		for _, v := range v.Map().All() {
-			if err := checkJSON(v); err != nil {
+			if err := eachText(v, f); err != nil {
 				return err
 			}
 		}
 	case item.L:
 		for v := range v.List() {
-			if err := checkJSON(v); err != nil {
+			if err := eachText(v, f); err != nil {
 				return err
 			}
 		}
@@ -129,30 +130,12 @@ func checkOwn(template sluice.Value) error {
 	if err := checkTemplate(template); err != nil {
 		return err
 	}
-	return noFunctions(template)
-}
-
-func noFunctions(v sluice.Value) error {
-	switch v.Kind() {
-	case item.S:
-		if hasFunction(v.Str()) {
+	return eachText(template, func(text string) error {
+		if hasFunction(text) {
 			return errors.New("a method's own template has no functions: write {name}, not {name|lower}")
 		}
-	case item.M:
-		for _, v := range v.Map().All() {
-			if err := noFunctions(v); err != nil {
-				return err
-			}
-		}
-	case item.L:
-		for v := range v.List() {
-			if err := noFunctions(v); err != nil {
-				return err
-			}
-		}
-	default:
-	}
-	return nil
+		return nil
+	})
 }
 
 // hasFunction reports whether a template has a '|' within braces. A backslash takes

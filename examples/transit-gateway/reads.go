@@ -2,10 +2,8 @@ package transitgateway
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
@@ -13,29 +11,12 @@ import (
 
 // Gateway returns a gateway; false when there is none.
 func (g *Gateways) Gateway(ctx context.Context, ownerID, id string) (w Gateway, found bool, err error) {
-	it, err := g.store.Get(ctx, g.table("tgw"), gatewayKey(ownerID, id))
-	if err != nil || !it.Exists() {
-		return w, false, err
-	}
-	w, err = decode[Gateway](it)
-	return w, err == nil, err
+	return kit.One[Gateway](ctx, g.store, g.table("tgw"), gatewayKey(ownerID, id))
 }
 
 // OfOwner returns all gateways of an owner, in the order of their IDs.
 func (g *Gateways) OfOwner(ctx context.Context, ownerID string) ([]Gateway, error) {
-	var all []Gateway
-	q := dynamo.Query{Table: g.table("tgw"), Partition: item.String("owner_id", ownerID)}
-	for it, err := range dynamo.All(ctx, g.store.Query, q) {
-		if err != nil {
-			return nil, err
-		}
-		w, err := decode[Gateway](it)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, w)
-	}
-	return all, nil
+	return kit.All[Gateway](ctx, g.store, dynamo.Query{Table: g.table("tgw"), Partition: item.String("owner_id", ownerID)})
 }
 
 // Page says which gateways of an owner are wanted.
@@ -62,28 +43,11 @@ func (g *Gateways) Range(ctx context.Context, ownerID string, p Page) (all []Gat
 	case p.To != "":
 		q.Sort = dynamo.Sort{Op: "<=", Key: to}
 	}
-	if p.Limit > 0 {
-		q.Limit = p.Limit + 1 // DynamoDB ends a full page without knowing whether another follows
-	}
 	if p.After != "" {
 		q.After = gatewayKey(ownerID, p.After)
 	}
-	page, err := g.store.Query(ctx, q)
-	if err != nil {
-		return nil, "", err
-	}
-	if p.Limit > 0 && len(page.Items) > p.Limit {
-		page.Items = page.Items[:p.Limit]
-		page.Next = page.Items[p.Limit-1]
-	}
-	for _, it := range page.Items {
-		w, err := decode[Gateway](it)
-		if err != nil {
-			return nil, "", err
-		}
-		all = append(all, w)
-	}
-	return all, kit.Text(page.Next, "tgw_id"), nil
+	all, last, err := kit.Page[Gateway](ctx, g.store, q, p.Limit)
+	return all, kit.Text(last, "tgw_id"), err
 }
 
 // OfRouteTable returns the gateways that are attached to a route table, ordered by
@@ -92,11 +56,7 @@ func (g *Gateways) Range(ctx context.Context, ownerID string, p Page) (all []Gat
 func (g *Gateways) OfRouteTable(ctx context.Context, rtb string) ([]Gateway, error) {
 	var all []Gateway
 	q := dynamo.Query{Table: g.table("tgw_by_rtb"), Partition: item.String("rtb_id", rtb)}
-	for it, err := range dynamo.All(ctx, g.store.Query, q) {
-		if err != nil {
-			return nil, err
-		}
-		row, err := decode[inverseRow](it)
+	for row, err := range kit.Rows[inverseRow](ctx, g.store, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -112,11 +72,4 @@ func (g *Gateways) OfRouteTable(ctx context.Context, rtb string) ([]Gateway, err
 		}
 	}
 	return all, nil
-}
-
-func decode[T any](it sluice.Item) (v T, err error) {
-	if err := it.Decode(&v); err != nil {
-		return v, fmt.Errorf("an item of %s: %w", kit.Text(it, "tgw_id"), err)
-	}
-	return v, nil
 }

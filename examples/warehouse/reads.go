@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"golang.org/x/mod/semver"
@@ -21,7 +20,7 @@ func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (s Sta
 	if err != nil {
 		return s, false, err
 	}
-	return one[Status](ctx, w, "status", key(k))
+	return kit.One[Status](ctx, w.store, w.table("status"), key(k))
 }
 
 // Versions returns the versions of a package from one to another, both
@@ -33,7 +32,7 @@ func (w *Warehouse) Versions(ctx context.Context, name, from, to string) ([]Vers
 			return nil, fmt.Errorf("%q is no semantic version, such as 1.0.0", bound)
 		}
 	}
-	all, err := every[Version](ctx, w, dynamo.Query{Table: w.table("version"), Partition: item.String("name", name)})
+	all, err := kit.All[Version](ctx, w.store, dynamo.Query{Table: w.table("version"), Partition: item.String("name", name)})
 	if err != nil {
 		return nil, err
 	}
@@ -52,12 +51,12 @@ func (w *Warehouse) Builds(ctx context.Context, name, env, version string) ([]Bu
 	if err != nil {
 		return nil, err
 	}
-	return every[Build](ctx, w, dynamo.Query{Table: w.table("build"), Partition: item.String("key", k)})
+	return kit.All[Build](ctx, w.store, dynamo.Query{Table: w.table("build"), Partition: item.String("key", k)})
 }
 
 // BuildFile returns the file with a fingerprint; false when there is none.
 func (w *Warehouse) BuildFile(ctx context.Context, fingerprint string) (f BuildFile, found bool, err error) {
-	return one[BuildFile](ctx, w, "build_file", item.Of(item.String("fingerprint", fingerprint)))
+	return kit.One[BuildFile](ctx, w.store, w.table("build_file"), item.Of(item.String("fingerprint", fingerprint)))
 }
 
 // ReleaseLine returns a release line with its dependents; false when there is
@@ -67,10 +66,10 @@ func (w *Warehouse) ReleaseLine(ctx context.Context, pkg, version string) (l Rel
 	if err != nil {
 		return l, false, err
 	}
-	if l, found, err = one[ReleaseLine](ctx, w, "release_line", key(k)); err != nil || !found {
+	if l, found, err = kit.One[ReleaseLine](ctx, w.store, w.table("release_line"), key(k)); err != nil || !found {
 		return l, false, err
 	}
-	l.Dependents, err = every[ReleaseLineDependent](ctx, w, dynamo.Query{Table: w.table("release_line_dep"), Partition: item.String("key", k)})
+	l.Dependents, err = kit.All[ReleaseLineDependent](ctx, w.store, dynamo.Query{Table: w.table("release_line_dep"), Partition: item.String("key", k)})
 	return l, err == nil, err
 }
 
@@ -96,7 +95,7 @@ func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit 
 		}
 	}
 	q := dynamo.Query{Table: w.table("status_event"), Partition: item.String("key", k)}
-	for e, err := range rows[StatusEvent](ctx, w, q) {
+	for e, err := range kit.Rows[StatusEvent](ctx, w.store, q) {
 		if err != nil {
 			return nil, "", err
 		}
@@ -134,19 +133,13 @@ func (w *Warehouse) Packages(ctx context.Context, limit int, after string) (pack
 	if err != nil {
 		return nil, "", err
 	}
-	for _, it := range page.Items {
-		p, err := decoded[Package](w.table("package"), it)
-		if err != nil {
-			return nil, "", err
-		}
-		packages = append(packages, p)
-	}
-	return packages, kit.Text(page.Next, "name"), nil
+	packages, err = kit.DecodeAll[Package](w.table("package"), page.Items)
+	return packages, kit.Text(page.Next, "name"), err
 }
 
 // Package returns a package; false when there is none.
 func (w *Warehouse) Package(ctx context.Context, name string) (Package, bool, error) {
-	return one[Package](ctx, w, "package", item.Of(item.String("name", name)))
+	return kit.One[Package](ctx, w.store, w.table("package"), item.Of(item.String("name", name)))
 }
 
 // Heads returns the head builds of a package in an environment, by locale.
@@ -155,7 +148,7 @@ func (w *Warehouse) Heads(ctx context.Context, name, env string) ([]BuildHead, e
 	if err != nil {
 		return nil, err
 	}
-	return every[BuildHead](ctx, w, dynamo.Query{Table: w.table("build_head"), Partition: item.String("key", k)})
+	return kit.All[BuildHead](ctx, w.store, dynamo.Query{Table: w.table("build_head"), Partition: item.String("key", k)})
 }
 
 // StatusHead returns the last queued version of a package in an environment; false
@@ -165,20 +158,20 @@ func (w *Warehouse) StatusHead(ctx context.Context, pkg, env string) (h StatusHe
 	if err != nil {
 		return h, false, err
 	}
-	return one[StatusHead](ctx, w, "status_head", key(k))
+	return kit.One[StatusHead](ctx, w.store, w.table("status_head"), key(k))
 }
 
 // ReleaseLineHead returns the newest release line of a package; false when there
 // is none.
 func (w *Warehouse) ReleaseLineHead(ctx context.Context, pkg string) (ReleaseLineHead, bool, error) {
-	return one[ReleaseLineHead](ctx, w, "release_line_head", item.Of(item.String("pkg", pkg)))
+	return kit.One[ReleaseLineHead](ctx, w.store, w.table("release_line_head"), item.Of(item.String("pkg", pkg)))
 }
 
 // Dependents returns the names of the packages that depend on one, in order.
 func (w *Warehouse) Dependents(ctx context.Context, name string) ([]string, error) {
-	row, _, err := one[struct {
+	row, _, err := kit.One[struct {
 		Dependents []string `dynamodbav:"dependents"`
-	}](ctx, w, "dependent", item.Of(item.String("name", name)))
+	}](ctx, w.store, w.table("dependent"), item.Of(item.String("name", name)))
 	slices.Sort(row.Dependents)
 	return row.Dependents, err
 }
@@ -186,49 +179,8 @@ func (w *Warehouse) Dependents(ctx context.Context, name string) ([]string, erro
 // DependentOf returns the first dependency of a package by name; "" when it has
 // none.
 func (w *Warehouse) DependentOf(ctx context.Context, pkg string) (string, error) {
-	row, _, err := one[struct {
+	row, _, err := kit.One[struct {
 		Of string `dynamodbav:"dependent_of"`
-	}](ctx, w, "dependent_of", item.Of(item.String("pkg", pkg)))
+	}](ctx, w.store, w.table("dependent_of"), item.Of(item.String("pkg", pkg)))
 	return row.Of, err
-}
-
-func one[T any](ctx context.Context, w *Warehouse, table string, k sluice.Item) (v T, found bool, err error) {
-	it, err := w.store.Get(ctx, w.table(table), k)
-	if err != nil || !it.Exists() {
-		return v, false, err
-	}
-	v, err = decoded[T](w.table(table), it)
-	return v, err == nil, err
-}
-
-func decoded[T any](table string, it sluice.Item) (v T, err error) {
-	if err = it.Decode(&v); err != nil {
-		err = fmt.Errorf("an item of table %s: %w", table, err)
-	}
-	return v, err
-}
-
-// rows are the items of a query. An error ends them.
-func rows[T any](ctx context.Context, w *Warehouse, q dynamo.Query) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for it, err := range dynamo.All(ctx, w.store.Query, q) {
-			var v T
-			if err == nil {
-				v, err = decoded[T](q.Table, it)
-			}
-			if !yield(v, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-func every[T any](ctx context.Context, w *Warehouse, q dynamo.Query) (all []T, err error) {
-	for v, err := range rows[T](ctx, w, q) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, nil
 }

@@ -52,7 +52,7 @@ func (d *demo) byCascade(ctx context.Context) error {
 		return err
 	}
 	defer p.Kill()
-	w := &cascadeWatch{d: d, reads: estuve.Reads{Tables: tables, Get: store.Get, Query: store.Query}}
+	w := &cascadeWatch{d: d, reads: estuve.Reads{Tables: tables, Store: store}}
 	if err := fill(ctx, store, tables); err != nil {
 		return err
 	}

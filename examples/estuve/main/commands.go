@@ -149,7 +149,7 @@ func plan(ctx context.Context, c kit.Call) error {
 		if _, err := cascades.Users.DryRun(ctx, c.Out, item.Of(item.String("user_id", c.Args[1]))); err != nil {
 			return err
 		}
-		if ofEach, err = (estuve.Reads{Tables: tables, Get: store.Get, Query: store.Query}).Maps(ctx, c.Args[1]); err != nil {
+		if ofEach, err = (estuve.Reads{Tables: tables, Store: store}).Maps(ctx, c.Args[1]); err != nil {
 			return err
 		}
 	}

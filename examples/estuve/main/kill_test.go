@@ -186,7 +186,7 @@ func (w *world) await(what string, want estuve.User) {
 
 func (w *world) user() estuve.User {
 	w.t.Helper()
-	u, _, err := estuve.Reads{Tables: w.tables, Get: w.store.Get}.User(w.t.Context(), "u-1")
+	u, _, err := estuve.Reads{Tables: w.tables, Store: w.store}.User(w.t.Context(), "u-1")
 	if err != nil {
 		w.t.Fatal(err)
 	}
