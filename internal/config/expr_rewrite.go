@@ -105,8 +105,10 @@ func (r *rewriter) rewrite(root *ast.Node) ([]slot, error) {
 		return nil, r.err
 	}
 	meter(root)
-	used := usedNames{}
-	ast.Walk(root, used)
+	used := map[string]bool{}
+	for _, id := range nodes[*ast.IdentifierNode](root) {
+		used[id.Value] = true
+	}
 	var slots []slot
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if s, ok := r.slots[name]; ok {
@@ -118,31 +120,23 @@ func (r *rewriter) rewrite(root *ast.Node) ([]slot, error) {
 
 // nested reports whether a predicate stands within another.
 func nested(n ast.Node) bool {
-	f := &predicates{}
-	ast.Walk(&n, f)
-	for _, p := range f.found {
-		inner := &predicates{}
-		ast.Walk(&p.Node, inner)
-		if len(inner.found) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(nodes[*ast.PredicateNode](&n), func(p *ast.PredicateNode) bool {
+		return len(nodes[*ast.PredicateNode](&p.Node)) > 0
+	})
 }
 
-type predicates struct{ found []*ast.PredicateNode }
-
-func (p *predicates) Visit(n *ast.Node) {
-	if one, ok := (*n).(*ast.PredicateNode); ok {
-		p.found = append(p.found, one)
-	}
+// nodes returns the nodes of a type, root included.
+func nodes[T ast.Node](root *ast.Node) []T {
+	c := &collector[T]{}
+	ast.Walk(root, c)
+	return c.found
 }
 
-type usedNames map[string]bool
+type collector[T ast.Node] struct{ found []T }
 
-func (u usedNames) Visit(n *ast.Node) {
-	if id, ok := (*n).(*ast.IdentifierNode); ok {
-		u[id.Value] = true
+func (c *collector[T]) Visit(n *ast.Node) {
+	if one, ok := (*n).(T); ok {
+		c.found = append(c.found, one)
 	}
 }
 

@@ -146,9 +146,7 @@ func (w *work) in(needle, all any) (bool, error) {
 
 // meter has the conditions of functions count their work.
 func meter(root *ast.Node) {
-	found := &predicates{}
-	ast.Walk(root, found)
-	for _, p := range found.found {
+	for _, p := range nodes[*ast.PredicateNode](root) {
 		m := &metering{}
 		ast.Walk(&p.Node, m)
 		p.Node = metered("step", &ast.IntegerNode{Value: m.parts * perElement}, p.Node)

@@ -198,47 +198,33 @@ func (r *Route) options(c *Config, path string, made *built) ([]router.Option, e
 		}
 		o = append(o, w.options()...)
 	}
-	if len(r.Changed) > 0 {
-		o = append(o, router.Changed(r.Changed...))
+	add := func(set bool, option router.Option) {
+		if set {
+			o = append(o, option)
+		}
 	}
-	if r.ChangedIgnoring != nil {
-		o = append(o, router.ChangedIgnoring(r.ChangedIgnoring...))
-	}
-	switch r.TTL {
-	case "exclude":
-		o = append(o, router.ExcludeTTL())
-	case "only":
-		o = append(o, router.OnlyTTL())
-	}
-	if len(r.Regions) > 0 {
-		o = append(o, router.Regions(r.Regions...))
-	}
-	if r.Attempts != 0 {
-		o = append(o, router.Attempts(r.Attempts))
-	}
-	if r.PoisonAfter != 0 {
-		o = append(o, router.PoisonAfter(time.Duration(r.PoisonAfter)))
-	}
+	add(len(r.Changed) > 0, router.Changed(r.Changed...))
+	add(r.ChangedIgnoring != nil, router.ChangedIgnoring(r.ChangedIgnoring...))
+	add(r.TTL == "exclude", router.ExcludeTTL())
+	add(r.TTL == "only", router.OnlyTTL())
+	add(len(r.Regions) > 0, router.Regions(r.Regions...))
+	add(r.Attempts != 0, router.Attempts(r.Attempts))
+	add(r.PoisonAfter != 0, router.PoisonAfter(time.Duration(r.PoisonAfter)))
 	if r.Backoff != nil {
-		first, most := time.Duration(r.Backoff.First), time.Duration(r.Backoff.Max)
-		first = cmp.Or(first, 100*time.Millisecond)
-		o = append(o, router.Backoff(first, cmp.Or(most, max(first, 30*time.Second))))
+		first := cmp.Or(time.Duration(r.Backoff.First), 100*time.Millisecond)
+		add(true, router.Backoff(first, cmp.Or(time.Duration(r.Backoff.Max), max(first, 30*time.Second))))
 	}
-	if r.Timeout != 0 {
-		o = append(o, router.Timeout(time.Duration(r.Timeout)))
-	}
-	if r.Concurrency != 0 {
-		o = append(o, router.Concurrency(r.Concurrency))
-	}
+	add(r.Timeout != 0, router.Timeout(time.Duration(r.Timeout)))
+	add(r.Concurrency != 0, router.Concurrency(r.Concurrency))
 	if r.Rate != nil {
-		o = append(o, router.Rate(r.Rate.PerSecond, cmp.Or(r.Rate.Burst, 1)))
+		add(true, router.Rate(r.Rate.PerSecond, cmp.Or(r.Rate.Burst, 1)))
 	}
-	if r.MaxAge != 0 {
-		o = append(o, router.MaxAge(time.Duration(r.MaxAge)))
+	add(r.MaxAge != 0, router.MaxAge(time.Duration(r.MaxAge)))
+	late := made.late
+	if r.Redrive != nil {
+		late = *r.Redrive
 	}
-	if late := r.Redrive; late == nil && made.late || late != nil && *late {
-		o = append(o, router.Redrive())
-	}
+	add(late, router.Redrive())
 	return o, nil
 }
 

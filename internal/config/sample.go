@@ -133,16 +133,15 @@ func (c *comparisons) Visit(n *ast.Node) {
 func (c *comparisons) guard(b *ast.BinaryNode) {
 	var guards []ast.Node
 	for _, g := range conjuncts(b.Left) {
-		read := &identifiers{}
-		ast.Walk(&g, read)
-		if !slices.ContainsFunc(read.names, func(name string) bool { return !slices.Contains([]string{"event", "table", "type"}, name) }) {
+		if !slices.ContainsFunc(nodes[*ast.IdentifierNode](&g), func(id *ast.IdentifierNode) bool {
+			return !slices.Contains([]string{"event", "table", "type"}, id.Value)
+		}) {
 			guards = append(guards, g)
 		}
 	}
-	inside := &binaries{}
-	ast.Walk(&b.Right, inside)
+	inside := nodes[*ast.BinaryNode](&b.Right)
 	for i := range c.all {
-		if slices.Contains(inside.all, c.all[i].node) {
+		if slices.Contains(inside, c.all[i].node) {
 			c.all[i].guards = append(c.all[i].guards, guards...)
 		}
 	}
@@ -154,22 +153,6 @@ func conjuncts(n ast.Node) []ast.Node {
 		return append(conjuncts(b.Left), conjuncts(b.Right)...)
 	}
 	return []ast.Node{n}
-}
-
-type identifiers struct{ names []string }
-
-func (i *identifiers) Visit(n *ast.Node) {
-	if id, ok := (*n).(*ast.IdentifierNode); ok {
-		i.names = append(i.names, id.Value)
-	}
-}
-
-type binaries struct{ all []*ast.BinaryNode }
-
-func (b *binaries) Visit(n *ast.Node) {
-	if one, ok := (*n).(*ast.BinaryNode); ok {
-		b.all = append(b.all, one)
-	}
 }
 
 // meant are the records for which the guards are true.
