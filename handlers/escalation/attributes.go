@@ -26,26 +26,15 @@ func tryKey(id string, round, number int64) string {
 }
 
 func (a AttemptAttributes) read(it sluice.Item) (at attempt, err error) {
-	if at.escalation, err = text(it, a.Escalation); err != nil {
-		return at, err
-	}
-	if at.number, err = integer(it, a.Number); err != nil {
-		return at, err
-	}
-	if at.round, err = count(it, a.Round); err != nil {
-		return at, err
-	}
-	if at.repeat, err = count(it, a.Repeat); err != nil {
-		return at, err
-	}
-	if at.rank.order, err = integer(it, a.Order); err != nil {
-		return at, err
-	}
-	if at.rank.id, err = text(it, a.StepID); err != nil {
-		return at, err
-	}
-	at.at, err = moment(it, a.At)
-	return at, err
+	f := fields{it: it}
+	field(&f, &at.escalation, text, a.Escalation)
+	field(&f, &at.number, integer, a.Number)
+	field(&f, &at.round, count, a.Round)
+	field(&f, &at.repeat, count, a.Repeat)
+	field(&f, &at.rank.order, integer, a.Order)
+	field(&f, &at.rank.id, text, a.StepID)
+	field(&f, &at.at, moment, a.At)
+	return at, f.err
 }
 
 // read returns the escalation and whether it is active. It reads nothing else of
@@ -57,14 +46,12 @@ func (a EscalationAttributes) read(id string, it sluice.Item) (e Escalation, act
 	if err != nil || status != a.Active {
 		return e, false, err
 	}
-	if e.Round, err = count(it, a.Round); err != nil {
-		return e, true, err
-	}
-	if e.Ladder, err = text(it, a.Ladder); err != nil {
-		return e, true, err
-	}
-	if e.Started, err = moment(it, a.Started); err != nil {
-		return e, true, err
+	f := fields{it: it}
+	field(&f, &e.Round, count, a.Round)
+	field(&f, &e.Ladder, text, a.Ladder)
+	field(&f, &e.Started, moment, a.Started)
+	if f.err != nil {
+		return e, true, f.err
 	}
 	e.optional(it, a.RoundStarted, func() error {
 		began, err := moment(it, a.RoundStarted)
@@ -115,6 +102,19 @@ func (e *Escalation) optional(it sluice.Item, path string, read func() error) {
 	}
 	if err := read(); err != nil {
 		e.problems = append(e.problems, err)
+	}
+}
+
+// fields reads attributes of an item, up to the first that is wrong.
+type fields struct {
+	it  sluice.Item
+	err error
+}
+
+// field reads an attribute by one of the functions below.
+func field[T any](f *fields, into *T, read func(sluice.Item, string) (T, error), path string) {
+	if f.err == nil {
+		*into, f.err = read(f.it, path)
 	}
 }
 

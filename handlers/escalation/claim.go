@@ -136,11 +136,10 @@ func (s *Consumer) newAttempt(t Try) (sluice.Item, error) {
 
 // stepOf returns the step of an attempt.
 func (s *Consumer) stepOf(attempt sluice.Item) (step Step, err error) {
-	if step.ID, err = text(attempt, s.c.Config.Attempt.StepID); err != nil {
-		return step, err
-	}
-	step.Order, err = integer(attempt, s.c.Config.Attempt.Order)
-	return step, err
+	f := fields{it: attempt}
+	field(&f, &step.ID, text, s.c.Config.Attempt.StepID)
+	field(&f, &step.Order, integer, s.c.Config.Attempt.Order)
+	return step, f.err
 }
 
 // called returns the outcomes of a step's contacts that need no further call.

@@ -271,32 +271,22 @@ func (s *Consumer) read(body sluice.Item) (t Try, err error) {
 	if err = s.identify(body, &t); err != nil {
 		return t, err
 	}
-	if t.Step.ID, err = text(body, m.StepID); err != nil {
-		return t, err
-	}
-	if t.Step.Order, err = integer(body, m.Order); err != nil {
-		return t, err
-	}
-	if t.Number, err = integer(body, m.Number); err != nil {
-		return t, err
-	}
-	if t.NotBefore, err = moment(body, m.NotBefore); err != nil {
-		return t, err
-	}
-	if t.Repeat, err = count(body, m.Repeat); err != nil {
-		return t, err
-	}
+	f := fields{it: body}
+	field(&f, &t.Step.ID, text, m.StepID)
+	field(&f, &t.Step.Order, integer, m.Order)
+	field(&f, &t.Number, integer, m.Number)
+	field(&f, &t.NotBefore, moment, m.NotBefore)
+	field(&f, &t.Repeat, count, m.Repeat)
 	t.DedupeKey = tryKey(t.Escalation.ID, t.Round, t.Number)
-	return t, nil
+	return t, f.err
 }
 
 // identify reads the escalation and round of a message.
-func (s *Consumer) identify(body sluice.Item, t *Try) (err error) {
-	if t.Escalation.ID, err = text(body, s.c.Message.Escalation); err != nil {
-		return err
-	}
-	t.Round, err = count(body, s.c.Message.Round)
-	return err
+func (s *Consumer) identify(body sluice.Item, t *Try) error {
+	f := fields{it: body}
+	field(&f, &t.Escalation.ID, text, s.c.Message.Escalation)
+	field(&f, &t.Round, count, s.c.Message.Round)
+	return f.err
 }
 
 // find reads the current step. It returns false if the step is missing, disabled

@@ -79,12 +79,12 @@ func (a StepAttributes) step(it sluice.Item) (s Step, err error) {
 	if s.ID, err = text(it, a.ID); err != nil {
 		return s, fmt.Errorf("a step: %w", err)
 	}
-	if s.Order, err = integer(it, a.Order); err != nil {
-		return s, fmt.Errorf("step %s: %w", keyhash.Text(s.ID), err)
-	}
-	seconds, err := integer(it, a.WaitSeconds)
-	if err != nil {
-		return s, fmt.Errorf("step %s: %w", keyhash.Text(s.ID), err)
+	var seconds int64
+	f := fields{it: it}
+	field(&f, &s.Order, integer, a.Order)
+	field(&f, &seconds, integer, a.WaitSeconds)
+	if f.err != nil {
+		return s, fmt.Errorf("step %s: %w", keyhash.Text(s.ID), f.err)
 	}
 	if seconds < 0 || seconds > math.MaxInt64/int64(time.Second) {
 		return s, fmt.Errorf("step %s: attribute %q is %d, no number of seconds to wait", keyhash.Text(s.ID), a.WaitSeconds, seconds)

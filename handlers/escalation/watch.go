@@ -188,15 +188,10 @@ func (v vigil) key() string {
 }
 
 func readVigil(body sluice.Item) (v vigil, err error) {
-	if v.id, err = text(body, "escalation"); err != nil {
-		return v, err
-	}
-	if v.round, err = count(body, "round"); err != nil {
-		return v, err
-	}
-	if v.number, err = count(body, "number"); err != nil {
-		return v, err
-	}
-	v.notBefore, err = moment(body, "notBefore")
-	return v, err
+	f := fields{it: body}
+	field(&f, &v.id, text, "escalation")
+	field(&f, &v.round, count, "round")
+	field(&f, &v.number, count, "number")
+	field(&f, &v.notBefore, moment, "notBefore")
+	return v, f.err
 }
