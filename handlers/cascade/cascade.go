@@ -117,20 +117,11 @@ func New(c Config) (*Cascade, error) {
 }
 
 func (c Config) withDefaults() Config {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&c.InlineTime, 5 * time.Second},
-		{&c.Budget, 5 * time.Minute},
-		{&c.Margin, 30 * time.Second},
-		{&c.SweepAfter, time.Minute},
-		{&c.Every, 5 * time.Second},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.InlineTime = cmp.Or(c.InlineTime, 5*time.Second)
+	c.Budget = cmp.Or(c.Budget, 5*time.Minute)
+	c.Margin = cmp.Or(c.Margin, 30*time.Second)
+	c.SweepAfter = cmp.Or(c.SweepAfter, time.Minute)
+	c.Every = cmp.Or(c.Every, 5*time.Second)
 	c.PageSize = cmp.Or(c.PageSize, 1000)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c

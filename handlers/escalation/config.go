@@ -177,18 +177,15 @@ func (c Config) withDefaults() Config {
 			slog.ErrorContext(ctx, "passing over a part of an escalation", "escalation", keyhash.Text(e.ID), "err", err)
 		}
 	}
-	for _, s := range []struct {
-		field *string
-		value string
-	}{
-		{&c.NoSteps, "no_steps"}, {&c.BadSteps, "bad_steps"}, {&c.NoResponse, "no_response"}, {&c.NobodyCalled, "nobody_called"},
-		{&c.Escalation.Round, defaultRound}, {&c.Escalation.RoundStarted, "roundStarted"},
-		{&c.Attempt.Round, "round"}, {&c.Attempt.Repeat, "repeat"}, {&c.Attempt.Outcome, "outcome"},
-	} {
-		if *s.field == "" {
-			*s.field = s.value
-		}
-	}
+	c.NoSteps = cmp.Or(c.NoSteps, "no_steps")
+	c.BadSteps = cmp.Or(c.BadSteps, "bad_steps")
+	c.NoResponse = cmp.Or(c.NoResponse, "no_response")
+	c.NobodyCalled = cmp.Or(c.NobodyCalled, "nobody_called")
+	c.Escalation.Round = cmp.Or(c.Escalation.Round, defaultRound)
+	c.Escalation.RoundStarted = cmp.Or(c.Escalation.RoundStarted, "roundStarted")
+	c.Attempt.Round = cmp.Or(c.Attempt.Round, "round")
+	c.Attempt.Repeat = cmp.Or(c.Attempt.Repeat, "repeat")
+	c.Attempt.Outcome = cmp.Or(c.Attempt.Outcome, "outcome")
 	c.Kind = cmp.Or(c.Kind, "escalation")
 	c.counts = newSeries(c.Metrics, c.Kind)
 	c.Watch.After = cmp.Or(c.Watch.After, 15*time.Minute)
@@ -200,11 +197,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	var errs []error
-	for _, f := range []struct {
-		name string
-		ok   bool
-	}{
+	errs := missing([]required{
 		{"Escalation.ID", c.Escalation.ID != ""},
 		{"Escalation.Ladder", c.Escalation.Ladder != ""},
 		{"Escalation.Started", c.Escalation.Started != ""},
@@ -232,11 +225,7 @@ func (c Config) validate() error {
 		{"Watch.Kind", c.Watch.Kind != ""},
 		{"Watch.Send", c.Watch.Send != nil},
 		{"Watch.Alarm", c.Watch.Alarm != nil},
-	} {
-		if !f.ok {
-			errs = append(errs, fmt.Errorf("%s is missing", f.name))
-		}
-	}
+	})
 	for _, f := range []struct{ name, path string }{
 		{"Status", c.Escalation.Status}, {"Round", c.Escalation.Round}, {"RoundStarted", c.Escalation.RoundStarted},
 	} {
@@ -260,4 +249,19 @@ func (c Config) validate() error {
 		errs = append(errs, fmt.Errorf("MaxDelay is %v, want at least 1s", c.MaxDelay))
 	}
 	return errors.Join(errs...)
+}
+
+// required is a field that has no default.
+type required struct {
+	name string
+	set  bool
+}
+
+func missing(fields []required) (errs []error) {
+	for _, f := range fields {
+		if !f.set {
+			errs = append(errs, fmt.Errorf("%s is missing", f.name))
+		}
+	}
+	return errs
 }

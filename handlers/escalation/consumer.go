@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,29 +118,15 @@ func NewConsumer(c ConsumerConfig) (*Consumer, error) {
 
 func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	c.Config = c.Config.withDefaults()
-	for _, s := range []struct {
-		field *string
-		value string
-	}{
-		{&c.Message.NotBefore, "notBefore"},
-		{&c.Message.Round, "round"},
-		{&c.Message.Repeat, "repeat"},
-		{&c.Claim.Owner, "leaseOwner"},
-		{&c.Claim.Until, "leaseUntil"},
-		{&c.Claim.Contacts, "contacts"},
-	} {
-		if *s.field == "" {
-			*s.field = s.value
-		}
-	}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&c.Lease, 2 * time.Minute}, {&c.Timeout, 30 * time.Second}, {&c.GiveUpAfter, 10 * time.Minute}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.Message.NotBefore = cmp.Or(c.Message.NotBefore, "notBefore")
+	c.Message.Round = cmp.Or(c.Message.Round, "round")
+	c.Message.Repeat = cmp.Or(c.Message.Repeat, "repeat")
+	c.Claim.Owner = cmp.Or(c.Claim.Owner, "leaseOwner")
+	c.Claim.Until = cmp.Or(c.Claim.Until, "leaseUntil")
+	c.Claim.Contacts = cmp.Or(c.Claim.Contacts, "contacts")
+	c.Lease = cmp.Or(c.Lease, 2*time.Minute)
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
+	c.GiveUpAfter = cmp.Or(c.GiveUpAfter, 10*time.Minute)
 	return c
 }
 
@@ -148,10 +135,7 @@ func (c ConsumerConfig) validate() error {
 	if err := c.Config.validate(); err != nil {
 		errs = append(errs, err)
 	}
-	for _, f := range []struct {
-		name string
-		ok   bool
-	}{
+	errs = append(errs, missing([]required{
 		{"Message.Escalation", c.Message.Escalation != ""},
 		{"Message.StepID", c.Message.StepID != ""},
 		{"Message.Order", c.Message.Order != ""},
@@ -160,11 +144,7 @@ func (c ConsumerConfig) validate() error {
 		{"AttemptKey", len(c.AttemptKey) > 0},
 		{"NewAttempt", c.NewAttempt != nil},
 		{"Contact", c.Contact != nil},
-	} {
-		if !f.ok {
-			errs = append(errs, fmt.Errorf("%s is missing", f.name))
-		}
-	}
+	})...)
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("Timeout is %v, want more than 0", c.Timeout))
 	}
