@@ -5,33 +5,19 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/handlers/escalation/webhook"
-	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 )
 
-// Connect returns Manhunt's routes on their table and queues.
-func Connect(s run.Setup) (*router.Router, error) {
-	if len(s.Tables) > 1 {
-		return nil, fmt.Errorf("manhunt keeps contacts, searches and attempts in one table; want one in --table (SLUICE_TABLES), not %d: %s", len(s.Tables), strings.Join(s.Tables, ", "))
-	}
-	d, err := ConnectDeps(s, nil)
-	if err != nil {
-		return nil, err
-	}
-	return NewRouter(d)
-}
-
-// ConnectDeps connects what the routes work on. The first of the tables is the one
+// Connect connects what the routes work on. The first of the tables is the one
 // that is looked up in, too (default DefaultTable). now is Deps.Now.
-func ConnectDeps(s run.Setup, now func() time.Time) (d Deps, err error) {
+func Connect(s run.Setup, now func() time.Time) (d Deps, err error) {
 	for _, q := range []struct{ variable, of string }{{"MANHUNT_QUEUE", "attempts are"}, {"MANHUNT_WATCH_QUEUE", "the watchdog is"}} {
 		if s.Env(q.variable) == "" {
 			return d, fmt.Errorf("%s is not set; want the URL or the name of the queue that %s sent to", q.variable, q.of)

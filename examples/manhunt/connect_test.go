@@ -12,20 +12,10 @@ func TestConnectRefusesFIFO(t *testing.T) {
 	for _, queue := range []string{"attempts.fifo", "https://sqs.eu-west-1.amazonaws.com/123456789012/attempts.fifo"} {
 		_, err := Connect(run.Setup{Env: func(name string) string {
 			return map[string]string{"MANHUNT_QUEUE": queue, "MANHUNT_WATCH_QUEUE": "watches"}[name]
-		}})
+		}}, nil)
 		if err == nil || !strings.Contains(err.Error(), "MANHUNT_QUEUE") || !strings.Contains(err.Error(), "standard queue") {
 			t.Errorf("%s: %v", queue, err)
 		}
-	}
-}
-
-func TestConnectWantsOneTable(t *testing.T) {
-	_, err := Connect(run.Setup{
-		Tables: []string{"manhunt", "reflex"},
-		Env:    func(string) string { return "attempts" },
-	})
-	if err == nil || !strings.Contains(err.Error(), "one table") || !strings.Contains(err.Error(), "--table") || !strings.Contains(err.Error(), "manhunt, reflex") {
-		t.Error(err)
 	}
 }
 
@@ -35,7 +25,7 @@ func TestConnectWantsTwoQueues(t *testing.T) {
 		"MANHUNT_WATCH_QUEUE is not set": {"MANHUNT_QUEUE": "attempts"},
 		"are the same queue":             {"MANHUNT_QUEUE": "attempts", "MANHUNT_WATCH_QUEUE": "attempts"},
 	} {
-		_, err := Connect(run.Setup{Env: func(name string) string { return env[name] }})
+		_, err := Connect(run.Setup{Env: func(name string) string { return env[name] }}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

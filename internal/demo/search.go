@@ -167,7 +167,7 @@ func (d *demo) consume(ctx context.Context, table, attempts, watch, notices stri
 	settings := map[string]string{"MANHUNT_QUEUE": attempts, "MANHUNT_WATCH_QUEUE": watch, "REFLEX_QUEUE": notices, "MANHUNT_WEBHOOKS": "any"}
 	sqs := d.world.cfg.Copy()
 	sqs.BaseEndpoint = &d.world.stack.SQS
-	deps, err := manhunt.ConnectDeps(sluicerun.Setup{
+	deps, err := manhunt.Connect(sluicerun.Setup{
 		Tables: []string{table}, Env: func(name string) string { return settings[name] }, Logger: quiet,
 		AWS: func(service string) aws.Config {
 			return map[string]aws.Config{"dynamodb": d.world.cfg, "sqs": sqs}[service]

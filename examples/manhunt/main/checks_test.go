@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestChecksNameRoutes(t *testing.T) {
 					held[r] = held[r] || env[variable] != ""
 				}
 			}
-			d, err := manhunt.ConnectDeps(setup, nil)
+			d, err := manhunt.Connect(setup, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,5 +73,12 @@ func TestChecksNameRoutes(t *testing.T) {
 				t.Error("routes that send nothing are held while a queue is down")
 			}
 		})
+	}
+}
+
+func TestRoutesWantTwoTablesAtMost(t *testing.T) {
+	_, err := routes(run.Setup{Tables: []string{"manhunt", "reflex", "more"}}, time.Now)
+	if err == nil || !strings.Contains(err.Error(), "--table") || !strings.Contains(err.Error(), "not 3: manhunt, reflex, more") {
+		t.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ func routes(s run.Setup, now func() time.Time) (sluice.Matcher, error) {
 	if len(s.Tables) > 2 {
 		return nil, fmt.Errorf("--table (SLUICE_TABLES): want Manhunt's table, and after it Reflex's if there is one, not %d: %s", len(s.Tables), strings.Join(s.Tables, ", "))
 	}
-	d, err := manhunt.ConnectDeps(s, now)
+	d, err := manhunt.Connect(s, now)
 	if err != nil {
 		return nil, err
 	}
