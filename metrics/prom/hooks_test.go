@@ -134,8 +134,8 @@ sluice_watermark_age_seconds{table="b"} 0
 `, "sluice_call_failures_total", "sluice_checkpoints_total", "sluice_dropped_records_total", "sluice_gaps_total", "sluice_open_gaps", "sluice_polled_bytes_total",
 		"sluice_polled_records_total", "sluice_polls_total", "sluice_shards", "sluice_streams_replaced_total", "sluice_watermark_age_seconds")
 
-	h.ShardEnded(shard("a", "1"), poller.EndFinished)
-	h.ShardEnded(shard("b", "1"), poller.EndStopped)
+	h.ShardEnded(shard("a", "1"), "finished")
+	h.ShardEnded(shard("b", "1"), "stopped")
 	h.Lag(shard("b", "1"), time.Minute) // late
 	expectSeries(t, reg, `
 # HELP sluice_shard_ends_total Shards that ended, by reason.

@@ -38,7 +38,7 @@ func busy(m *Metrics) {
 	p.Dropped(s, 1)
 	q := m.Queue()
 	q.Received("queue", queue.Call{Messages: 1})
-	q.Ended("queue", queue.EndSettled)
+	q.Ended("queue", "settled")
 	q.Hand("queue", queue.Hand{})
 	m.Scan().Scanned(snapshot.Call{Table: "table"})
 	m.Backfill().Progress(snapshot.Progress{Table: "table"})
@@ -183,7 +183,7 @@ func BenchmarkHooks(b *testing.B) {
 		{"one of two labels", func() { two.Add(1, "table", "reason") }},
 		{"commit", func() { c.Add(10, 1, time.Millisecond) }},
 		{"poll", func() { p.Polled(poller.Poll{Shard: s, Records: 5, Took: time.Millisecond}) }},
-		{"message ended", func() { q.Ended("queue", queue.EndSettled) }},
+		{"message ended", func() { q.Ended("queue", "settled") }},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -19,9 +19,9 @@ func TestQueue(t *testing.T) {
 	h.Received("jobs", queue.Call{Err: errors.New("down")})
 	h.Deleted("jobs", queue.Call{Messages: 5, Failed: 2})
 	h.Changed("jobs", queue.Call{Messages: 3, Failed: 3, Err: errors.New("down")})
-	h.Ended("jobs", queue.EndSettled)
-	h.Ended("jobs", queue.EndSettled)
-	h.Ended("jobs", queue.EndParked)
+	h.Ended("jobs", "settled")
+	h.Ended("jobs", "settled")
+	h.Ended("jobs", "parked")
 	h.Hand("jobs", queue.Hand{Messages: 9, Oldest: 90 * time.Second})
 	h.Hand("jobs", queue.Hand{Messages: 4, Oldest: 1500 * time.Millisecond})
 	expectSeries(t, reg, `

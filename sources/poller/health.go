@@ -104,8 +104,8 @@ func (p *Poller) Shards() []Status {
 	return all
 }
 
-// Memory returns the memory of the pages of all shards.
-func (p *Poller) Memory() Memory {
+// memory returns the memory of the pages of all shards.
+func (p *Poller) memory() Memory {
 	pinned, waiting := p.quotas.Memory()
 	return Memory{Limit: p.o.MaxMemory, Pinned: pinned, Waiting: waiting}
 }

@@ -120,7 +120,7 @@ func startMatching(t *testing.T, s interface{ config() aws.Config }, m one, o Op
 	o.Hooks = Hooks{
 		Lineage:      o.Hooks.Lineage,
 		ShardStarted: func(s Shard, after sluice.Sequence) { note("started %s", s.ID) },
-		ShardEnded:   func(s Shard, e End) { note("%s %s", e, s.ID) },
+		ShardEnded:   func(s Shard, e string) { note("%s %s", e, s.ID) },
 		Dropped:      func(s Shard, n int) { note("dropped %s %d", s.ID, n) },
 		Lag: func(_ Shard, lag time.Duration) {
 			r.mu.Lock()
@@ -168,7 +168,7 @@ func (r *rig) checkMemory() {
 	if synctest.Wait(); !r.over {
 		return
 	}
-	if m := r.p.Memory(); m.Pinned != 0 || m.Waiting != 0 {
+	if m := r.p.memory(); m.Pinned != 0 || m.Waiting != 0 {
 		r.t.Errorf("%d bytes of pages are taken and %d shards wait after the end", m.Pinned, m.Waiting)
 	}
 }

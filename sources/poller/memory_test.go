@@ -40,7 +40,7 @@ func watch(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
 	var p atomic.Pointer[Poller]
 	check := func() {
 		if p := p.Load(); p != nil {
-			if m := p.Memory(); m.Pinned > m.Limit || m.Pinned < 0 {
+			if m := p.memory(); m.Pinned > m.Limit || m.Pinned < 0 {
 				t.Errorf("pages take %d bytes of %d", m.Pinned, m.Limit)
 			}
 		}
@@ -82,7 +82,7 @@ func TestMemoryIsBoundedWhileASinkStandsStill(t *testing.T) {
 			return nil
 		}, o)
 		pass(20 * time.Minute)
-		m := r.p.Memory()
+		m := r.p.memory()
 		s.with(func() { s.calls = nil })
 		if real := heap() - before; real > m.Limit*5/4+shards*(24<<10) {
 			t.Errorf("%d bytes are in use for %d shards and %d bytes of pages", real, shards, m.Pinned)
@@ -185,7 +185,7 @@ func TestAStandingTableDoesNotStarveOthers(t *testing.T) {
 		if n := len(strings.Fields(got.all())); n != 35 {
 			t.Errorf("%d of 35 records were handled beside tables that stand still", n)
 		}
-		if m := r.p.Memory(); m.Waiting < 50 {
+		if m := r.p.memory(); m.Waiting < 50 {
 			t.Errorf("they do not: %+v", m)
 		}
 		r.mustEnd()
@@ -212,12 +212,12 @@ func TestHeldRecordsTakeLittle(t *testing.T) {
 		}, o)
 		pass(time.Minute)
 		few, settled := int64(2*8000), 5000*positions.Bytes(&sluice.Record{Sequence: stubBase + "1200"})
-		if m := r.p.Memory(); m.Pinned < settled/2 || m.Pinned > few+settled {
+		if m := r.p.memory(); m.Pinned < settled/2 || m.Pinned > few+settled {
 			t.Errorf("%d bytes are taken by 2 held records and the positions of 4,998", m.Pinned)
 		}
 		good.Store(true)
 		pass(time.Minute)
-		if m := r.p.Memory(); m.Pinned != 0 {
+		if m := r.p.memory(); m.Pinned != 0 {
 			t.Errorf("%d bytes are taken when all is settled", m.Pinned)
 		}
 		r.mustEnd()
@@ -280,7 +280,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 					return nil
 				}, o)
 				pass(time.Second)
-				if r.p.Memory().Pinned == 0 {
+				if r.p.memory().Pinned == 0 {
 					t.Error("nothing is taken")
 				}
 				if c.during != nil {

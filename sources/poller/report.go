@@ -17,9 +17,9 @@ func (p *Poller) started(s Shard, after sluice.Sequence) {
 	}
 }
 
-func (p *Poller) ended(s Shard, end End, err error) {
+func (p *Poller) ended(s Shard, end shardEnd, err error) {
 	level := slog.LevelInfo
-	if end != EndFinished && end != EndStopped {
+	if end != endFinished && end != endStopped {
 		level = slog.LevelError
 	}
 	args := []any{"table", s.Table, "shard", s.ID, "end", string(end)}
@@ -28,7 +28,7 @@ func (p *Poller) ended(s Shard, end End, err error) {
 	}
 	p.o.Logger.Log(context.Background(), level, "shard ended", args...)
 	if h := p.o.Hooks.ShardEnded; h != nil {
-		h(s, end)
+		h(s, string(end))
 	}
 }
 
@@ -62,11 +62,8 @@ func (p *Poller) dropped(s Shard, n int) {
 	}
 }
 
-func (p *Poller) discovered(d Discovery) {
-	p.o.Logger.Debug("shards listed", "table", d.Table, "pages", d.Pages, "shards", d.Shards, "new", d.New, "error", d.Err)
-	if h := p.o.Hooks.Discovered; h != nil {
-		h(d)
-	}
+func (p *Poller) discovered(table string, l listing, fresh int, err error) {
+	p.o.Logger.Debug("shards listed", "table", table, "pages", l.pages, "shards", len(l.shards), "new", fresh, "error", err)
 }
 
 func (p *Poller) lineage(l Lineage) {
@@ -78,7 +75,7 @@ func (p *Poller) lineage(l Lineage) {
 func (p *Poller) checkpointed(shards int, took time.Duration, err error) {
 	p.health.store(storePositions, err)
 	if h := p.o.Hooks.Memory; h != nil {
-		h(p.Memory())
+		h(p.memory())
 	}
 	if shards == 0 {
 		return

@@ -363,7 +363,7 @@ func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string,
 		return
 	}
 	s.listed(l.status)
-	s.p.discovered(Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: l.pages, Shards: len(l.shards), New: fresh, Took: time.Since(began)})
+	s.p.discovered(s.table, l, fresh, nil)
 	attrs := []any{"table", s.table, "stream", s.id.ARN, "shards", len(l.shards), "stored", len(stored), "start", s.start.Position}
 	if s.start.Position == Latest {
 		attrs = append(attrs, "since", s.start.At)

@@ -63,7 +63,7 @@ type stream struct {
 // outcome is the result of a worker.
 type outcome struct {
 	id  string
-	end End
+	end shardEnd
 	err error
 }
 
@@ -73,7 +73,6 @@ type found struct {
 	parent string // whose children; empty: full listing
 	round  int    // stream.round at the request
 	stored []state.Shard
-	took   time.Duration
 	err    error
 	asked  *answers // verdicts on parents; then all other fields are empty
 }
@@ -130,7 +129,7 @@ func (s *stream) run(ctx context.Context) error {
 		case o := <-ends:
 			s.running--
 			s.ended(ctx, o)
-			if o.end == EndFinished && ctx.Err() == nil && s.looking < fewLooks && time.Now().Before(s.listAt) {
+			if o.end == endFinished && ctx.Err() == nil && s.looking < fewLooks && time.Now().Before(s.listAt) {
 				s.look(ctx, o.id, finds)
 			}
 		case f := <-finds:
@@ -218,18 +217,18 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 			s.p.notClaimed(shard, o.err, heldRetry)
 		}
 		return
-	case EndFinished:
+	case endFinished:
 		how = lineage.Finished
 		s.soon = soon
-	case EndGone:
+	case endGone:
 		how, wait = lineage.Denied, goneRetry
 		s.soon = soon
-	case EndHalted:
+	case endHalted:
 		how = lineage.Halted
 		s.halt(shard)
-	case EndLost:
+	case endLost:
 		wait = heldRetry
-	case EndFailed:
+	case endFailed:
 		wait = goneRetry
 		if ctx.Err() != nil {
 			s.errs = append(s.errs, o.err)
@@ -255,7 +254,6 @@ func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 	f := found{parent: parent, round: s.round}
 	forget := s.forget
 	s.children.Go(func() {
-		start := time.Now()
 		if err := recovered(func() (err error) {
 			if parent != "" {
 				f.listing, err = s.discovery.children(ctx, parent)
@@ -267,23 +265,22 @@ func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 		}); err != nil {
 			f.err = err
 		}
-		f.took = time.Since(start)
 		finds <- f
 	})
 }
 
 // merge merges a listing into the forest and plans the next one.
 func (s *stream) merge(f found) {
-	d := Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: f.pages, Shards: len(f.shards), Took: f.took, Err: f.err}
+	fresh := 0
 	if f.err == nil {
 		if s.failing { // listings that failures have delayed come soon
 			s.failing, s.soon = false, soon
 		}
-		d.New = s.forest.Merge(f.shards, f.began)
+		fresh = s.forest.Merge(f.shards, f.began)
 		s.forest.Remember(f.stored)
 		s.p.checkpoints.Check(s.id, f.stored)
 		s.listed(f.status)
-		s.concluded(f, d.New)
+		s.concluded(f, fresh)
 		if f.parent == "" {
 			s.weigh(f)
 			s.confirmed(f)
@@ -293,7 +290,7 @@ func (s *stream) merge(f found) {
 		s.troubled(f.err)
 		s.concluded(f, 0)
 	}
-	s.p.discovered(d)
+	s.p.discovered(s.table, f.listing, fresh, f.err)
 	if f.parent == "" {
 		s.listAt = time.Now().Add(s.p.o.DiscoverEvery)
 		s.soon = min(2*s.soon, s.p.o.DiscoverEvery)
