@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -34,14 +35,9 @@ type Message struct {
 
 // MessageAttribute is one typed value beside a message's body.
 type MessageAttribute struct {
-	Type  string // String, Number or Binary, optionally followed by a dot and your own label
+	Type  string // String (default), Number or Binary, optionally followed by a dot and your own label
 	Value string // of a String or Number; not empty
 	Bytes []byte // of a Binary; not empty
-}
-
-// StringAttribute is a text attribute.
-func StringAttribute(value string) MessageAttribute {
-	return MessageAttribute{Type: "String", Value: value}
 }
 
 // Kind returns the body's member "kind", or "" when the body is not a JSON object
@@ -108,7 +104,7 @@ func (m *Message) Record(queue string) *Record {
 		if j.MessageAttributes == nil {
 			j.MessageAttributes = make(map[string]attributeJSON, len(m.Attributes))
 		}
-		v := attributeJSON{DataType: a.Type, BinaryValue: a.Bytes}
+		v := attributeJSON{DataType: cmp.Or(a.Type, "String"), BinaryValue: a.Bytes}
 		if a.Bytes == nil {
 			v.StringValue = &a.Value
 		}

@@ -30,9 +30,6 @@ const (
 
 var stateNames = [...]string{"works", "overloaded", "partial outage", "recovering", "outage"}
 
-// AllStates lists every State, best first.
-func AllStates() []State { return []State{Works, Overloaded, Partial, Recovering, Outage} }
-
 // String returns the state's name in lower case, as a metric's label.
 func (s State) String() string {
 	if int(s) < len(stateNames) {

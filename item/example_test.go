@@ -39,7 +39,7 @@ func ExampleItem_Decode() {
 func ExampleItem_AppendJSON() {
 	it := mustParse(`{"name":{"S":"Zavier"},"id":{"N":"12345678901234567890123"},"codes":{"NS":["2","1"]},"hash":{"B":"AAEC"}}`)
 	fmt.Println(string(it.AppendJSON(nil)))
-	fmt.Println(string(it.AppendJSON(nil, item.SortedKeys())))
+	fmt.Println(string(it.AppendJSON(nil, item.JSON{SortedKeys: true})))
 	// Output:
 	// {"name":"Zavier","id":12345678901234567890123,"codes":[2,1],"hash":"AAEC"}
 	// {"codes":[2,1],"hash":"AAEC","id":12345678901234567890123,"name":"Zavier"}

@@ -260,7 +260,7 @@ func TestEqualVariants(t *testing.T) {
 func TestAppendJSONSorted(t *testing.T) {
 	it := parse(t, `{"b":{"N":"1"},"a":{"M":{"z":{"S":"<"},"\u0061":{"L":[{"M":{"2":{"N":"2"},"10":{"N":"10"}}}]}}},"B":{"NULL":true},"é":{"N":"3"},"\u0001":{"N":"4"}}`)
 	const want = `{"\u0001":4,"B":null,"a":{"\u0061":[{"10":10,"2":2}],"z":"<"},"b":1,"é":3}`
-	if got := string(it.AppendJSON([]byte("x"), item.SortedKeys())); got != "x"+want {
+	if got := string(it.AppendJSON([]byte("x"), item.JSON{SortedKeys: true})); got != "x"+want {
 		t.Errorf("%s\nwanted %s", got, want)
 	}
 }
@@ -353,7 +353,7 @@ func toNumbers(t testing.TB, x, like any) any {
 func checkJSON(t testing.TB, it item.Item) {
 	t.Helper()
 	want := plain(&types.AttributeValueMemberM{Value: sdkitem.Map(it)})
-	for _, opts := range [][]item.JSONOption{nil, {item.SortedKeys()}} {
+	for _, opts := range [][]item.JSON{nil, {{SortedKeys: true}}} {
 		out := it.AppendJSON(nil, opts...)
 		if len(out) > len(it.Raw()) {
 			t.Fatalf("%q grew to %q", it.Raw(), out)

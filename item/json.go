@@ -14,39 +14,24 @@ type JSON struct {
 	SortedSets bool // sort the members of every set: texts by bytes, numbers by size, binary by base64
 }
 
-// Append appends v as Value.AppendJSON does.
-func (j JSON) Append(dst []byte, v Value) []byte {
-	if v.kind == Invalid || v.raw == nil {
-		return append(dst, "null"...)
-	}
-	w := jsonWriter{JSON: j, b: v.raw, dst: slices.Grow(dst, len(v.raw))}
-	w.payload(v.kind, 0)
-	return w.dst
-}
-
-// JSONOption changes the output of AppendJSON.
-type JSONOption func(*JSON)
-
-// SortedKeys sorts the keys of every map by their bytes.
-func SortedKeys() JSONOption { return func(j *JSON) { j.SortedKeys = true } }
-
 // AppendJSON appends the item as plain JSON: exact numbers, sets as arrays, binary
 // as base64. Strings keep their escapes. The output is no longer than the item. An
-// absent item is null.
-func (it Item) AppendJSON(dst []byte, opts ...JSONOption) []byte {
-	return Value{kind: M, raw: it.raw}.AppendJSON(dst, opts...)
+// absent item is null. form is at most one JSON.
+func (it Item) AppendJSON(dst []byte, form ...JSON) []byte {
+	return Value{kind: M, raw: it.raw}.AppendJSON(dst, form...)
 }
 
 // AppendJSON appends the value as plain JSON, as Item.AppendJSON does.
-func (v Value) AppendJSON(dst []byte, opts ...JSONOption) []byte {
-	if len(opts) == 0 { // options escape to the heap
-		return JSON{}.Append(dst, v)
+func (v Value) AppendJSON(dst []byte, form ...JSON) []byte {
+	if v.kind == Invalid || v.raw == nil {
+		return append(dst, "null"...)
 	}
-	var j JSON
-	for _, opt := range opts {
-		opt(&j)
+	w := jsonWriter{b: v.raw, dst: slices.Grow(dst, len(v.raw))}
+	if len(form) > 0 {
+		w.JSON = form[0]
 	}
-	return j.Append(dst, v)
+	w.payload(v.kind, 0)
+	return w.dst
 }
 
 // jsonWriter transcodes b, which Parser has checked, to dst. Its methods take the

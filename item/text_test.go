@@ -108,7 +108,7 @@ func TestSortedSets(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, _ := it.Lookup("v")
-		if got := string(v.AppendJSON(nil, func(j *item.JSON) { j.SortedSets = true })); got != tt.want {
+		if got := string(v.AppendJSON(nil, item.JSON{SortedSets: true})); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.set, got, tt.want)
 		}
 	}
@@ -123,7 +123,7 @@ func TestSortedSets(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got struct{ V []int }
-		if err := json.Unmarshal(it.AppendJSON(nil, func(j *item.JSON) { j.SortedSets = true }), &got); err != nil || !slices.IsSorted(got.V) || len(got.V) != n {
+		if err := json.Unmarshal(it.AppendJSON(nil, item.JSON{SortedSets: true}), &got); err != nil || !slices.IsSorted(got.V) || len(got.V) != n {
 			t.Errorf("%d: %v %v", n, got, err)
 		}
 	}

@@ -33,7 +33,7 @@ func TestWalk(t *testing.T) {
 					t.Fatalf("%s: %s, want %s", name, got.Raw(), v.Raw())
 				}
 			case 1:
-				if got, want := w.AppendJSON(nil, item.JSON{SortedKeys: true}), v.AppendJSON(nil, item.SortedKeys()); string(got) != string(want) {
+				if got, want := w.AppendJSON(nil, item.JSON{SortedKeys: true}), v.AppendJSON(nil, item.JSON{SortedKeys: true}); string(got) != string(want) {
 					t.Fatalf("%s: %s, want %s", name, got, want)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // When passes only records for which f reports true. f must be safe for concurrent
@@ -25,7 +26,7 @@ func When(f func(*sluice.Record) bool) Option {
 // attribute of an INSERT or a SNAPSHOT counts as changed. A REMOVE changes
 // nothing.
 func Changed(paths ...string) Option {
-	return compare("Changed", paths, func(old, new sluice.Value, hadOld, hasNew bool) bool {
+	return compare("Changed", paths, func(old, new item.Value, hadOld, hasNew bool) bool {
 		return hadOld != hasNew || hasNew && !old.Equal(new)
 	})
 }
@@ -33,12 +34,12 @@ func Changed(paths ...string) Option {
 // Set passes only records that add at least one of the attributes, or dotted
 // paths: absent before and present now.
 func Set(paths ...string) Option {
-	return compare("Set", paths, func(_, _ sluice.Value, hadOld, hasNew bool) bool {
+	return compare("Set", paths, func(_, _ item.Value, hadOld, hasNew bool) bool {
 		return hasNew && !hadOld
 	})
 }
 
-func compare(option string, paths []string, differ func(old, new sluice.Value, hadOld, hasNew bool) bool) Option {
+func compare(option string, paths []string, differ func(old, new item.Value, hadOld, hasNew bool) bool) Option {
 	return func(c *config) {
 		if len(paths) == 0 || slices.Contains(paths, "") {
 			c.fail("%s(%q): want at least one attribute, none empty", option, paths)

@@ -58,7 +58,6 @@ type recordSpec struct {
 	event    sluice.EventName
 	keys     []string
 	sequence sluice.Sequence
-	shard    string
 	created  time.Time
 	origin   sluice.Origin
 	view     sluice.View
@@ -74,9 +73,6 @@ func WithKeys(partition string, sort ...string) RecordOption {
 func WithSequence(n sluice.Sequence) RecordOption {
 	return func(s *recordSpec) { s.sequence = n }
 }
-
-// WithShard sets the shard, which the poller also does.
-func WithShard(id string) RecordOption { return func(s *recordSpec) { s.shard = id } }
 
 // WithTime sets the time of the change; the zero time omits it.
 func WithTime(t time.Time) RecordOption { return func(s *recordSpec) { s.created = t } }
@@ -180,9 +176,8 @@ func (s *recordSpec) make(table string, old, new any, nth uint64) (rec sluice.Re
 	text := s.json(keys, oldImage, newImage, arn, region, nth)
 	if s.event == sluice.Snapshot {
 		rec = *sluice.DecodeRecord(text)
-		rec.ShardID = s.shard
 	} else {
-		page, err := sluice.DecodeGetRecords(fmt.Appendf(nil, `{"Records":[%s]}`, text), sluice.Source{StreamARN: arn, ShardID: s.shard})
+		page, err := sluice.DecodeGetRecords(fmt.Appendf(nil, `{"Records":[%s]}`, text), sluice.Source{StreamARN: arn})
 		if err != nil {
 			return rec, err
 		}

@@ -55,8 +55,8 @@ func TestRecords(t *testing.T) {
 		{"snapshot", Snapshot("orders", small, WithTime(madeAt)), with(func(r *sluice.Record) {
 			r.EventName, r.New, r.SizeBytes, r.Sequence, r.Origin = sluice.Snapshot, is(small), 9, "", sluice.Backfilled
 		})},
-		{"shard and origin", Insert("orders", small, and(WithShard("shardId-1"), WithOrigin(sluice.Redriven))...), with(func(r *sluice.Record) {
-			r.EventName, r.New, r.SizeBytes, r.ShardID, r.Origin = sluice.Insert, is(small), 9, "shardId-1", sluice.Redriven
+		{"origin", Insert("orders", small, and(WithOrigin(sluice.Redriven))...), with(func(r *sluice.Record) {
+			r.EventName, r.New, r.SizeBytes, r.Origin = sluice.Insert, is(small), 9, sluice.Redriven
 		})},
 		{"keys only", Modify("orders", small, large, and(WithView(sluice.KeysOnly))...), with(func(r *sluice.Record) {
 			r.EventName, r.ViewType, r.SizeBytes = sluice.Modify, "KEYS_ONLY", 3

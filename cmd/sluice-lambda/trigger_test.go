@@ -221,7 +221,7 @@ func (f *triggered) deliverMessages() {
 	for _, m := range out.Messages {
 		one := sluice.Message{ID: *m.MessageId, Body: *m.Body, Received: 1, Attributes: map[string]sluice.MessageAttribute{}}
 		for name, a := range m.MessageAttributes {
-			one.Attributes[name] = sluice.StringAttribute(*a.StringValue)
+			one.Attributes[name] = sluice.MessageAttribute{Value: *a.StringValue}
 		}
 		event.Records = append(event.Records, one.Record("arn:aws:sqs:us-east-1:000000000000:"+f.w.name+"-cascades").Raw())
 	}

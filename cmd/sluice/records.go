@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/wire"
+	"github.com/sluicehq/sluice/item"
 )
 
 // readRecords reads the records of every envelope that there is, one after the
@@ -129,7 +130,7 @@ func keyText(key sluice.Item) string {
 }
 
 // valueText is a value for people, in one line.
-func valueText(v sluice.Value) string {
+func valueText(v item.Value) string {
 	if text, ok := v.AppendText(nil); ok {
 		return plain(string(text))
 	}

@@ -148,7 +148,7 @@ func change(rec *sluice.Record, name string) string {
 
 // typedText is a value for people. A text that could be taken for a number, or for
 // true, false or null, has its quotes.
-func typedText(v sluice.Value) string {
+func typedText(v item.Value) string {
 	if v.Kind() != item.S || !json.Valid([]byte(v.Str())) {
 		return valueText(v)
 	}

@@ -73,7 +73,7 @@ func (o Op) Name(placeholder, attribute string) Op {
 
 // Value sets the value of a :placeholder in the expressions: a string (S), an
 // integer or a Number (N), a bool, a []byte (B), nil (NULL), a Strings (SS), a
-// sluice.Value, or a sluice.Item (M). Another type fails the write permanently.
+// item.Value, or a sluice.Item (M). Another type fails the write permanently.
 func (o Op) Value(placeholder string, value any) Op {
 	values := make(map[string]any, len(o.Values)+1)
 	for k, v := range o.Values {

@@ -80,10 +80,10 @@ func Later(send Send, o LaterOptions) func(ctx context.Context, c Check) error {
 		m := sluice.Message{
 			Body:       string(c.Body()),
 			Delay:      Delay(c.NotBefore, o.Now(), o.MaxDelay),
-			Attributes: map[string]sluice.MessageAttribute{"notBefore": sluice.StringAttribute(FormatTime(c.NotBefore))},
+			Attributes: map[string]sluice.MessageAttribute{"notBefore": {Value: FormatTime(c.NotBefore)}},
 		}
 		if c.DedupeKey != "" {
-			m.Attributes["dedupeKey"] = sluice.StringAttribute(c.DedupeKey)
+			m.Attributes["dedupeKey"] = sluice.MessageAttribute{Value: c.DedupeKey}
 		}
 		return send(ctx, m)
 	}

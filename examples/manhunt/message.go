@@ -37,7 +37,7 @@ func (a *app) message(t escalation.Try, typ string, contact sluice.Item) (m Mess
 		}
 	}
 	w := writer{values: values(t, contact), left: maxMessage}
-	part := func(name string) (sluice.Value, bool) {
+	part := func(name string) (item.Value, bool) {
 		if v, there := own.Lookup(name); there {
 			return v, true
 		}
@@ -140,7 +140,7 @@ func (w *writer) spend(source string, paths []string, text bool) error {
 }
 
 // json fills in the texts of a JSON value.
-func (w *writer) json(dst []byte, v sluice.Value) ([]byte, error) {
+func (w *writer) json(dst []byte, v item.Value) ([]byte, error) {
 	switch v.Kind() {
 	case item.S:
 		t, err := projection.ParseTemplate(v.Str())

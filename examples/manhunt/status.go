@@ -139,7 +139,7 @@ func (a *app) notify(ctx context.Context, rec *sluice.Record) error {
 		Str("dedupeKey", id+"#"+to)
 	err := a.d.Notify(ctx, sluice.Message{
 		Body:       string(b.Bytes()),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(id + "#" + to)},
+		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: id + "#" + to}},
 	})
 	if err != nil {
 		return fmt.Errorf("telling that search %s is %s: %w", Named(rec.Keys), to, err)

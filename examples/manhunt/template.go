@@ -55,7 +55,7 @@ func ParseTemplates(data []byte) (Templates, error) {
 }
 
 // checkTemplate returns the mistakes in the members of a template.
-func checkTemplate(template sluice.Value) error {
+func checkTemplate(template item.Value) error {
 	if template.Kind() != item.M {
 		return errors.New("want an object with subject, text or body")
 	}
@@ -81,7 +81,7 @@ func checkTemplate(template sluice.Value) error {
 }
 
 // eachText calls f with each text of a JSON value, until one is wrong.
-func eachText(v sluice.Value, f func(text string) error) error {
+func eachText(v item.Value, f func(text string) error) error {
 	switch v.Kind() {
 	case item.S:
 		return f(v.Str())
@@ -123,7 +123,7 @@ const maxOwn = 8 << 10
 // checkOwn returns the mistakes in the template of a contact's method. Its author
 // is not trusted: the template must be short and have no functions, which can
 // multiply their input.
-func checkOwn(template sluice.Value) error {
+func checkOwn(template item.Value) error {
 	if len(template.Raw()) > maxOwn {
 		return fmt.Errorf("it has %d bytes, want %d at most", len(template.Raw()), maxOwn)
 	}

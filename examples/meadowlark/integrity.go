@@ -106,7 +106,7 @@ func (a *app) alert(ctx context.Context, id, typ string, keys []writer.ForeignKe
 	b.Str("kind", alertKind).Str("id", id).Str("type", typ).JSON("foreignKeys", append(list, ']')).Str("dedupeKey", dedupeKey)
 	err := a.d.Alert(ctx, sluice.Message{
 		Body:       string(b.Bytes()),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(dedupeKey)},
+		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: dedupeKey}},
 	})
 	if err != nil {
 		return fmt.Errorf("telling of a document that is missing %s: %w", writer.Named(writer.EntityKey(typ, id)), err)

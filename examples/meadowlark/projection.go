@@ -66,7 +66,7 @@ func info(dst []byte, it sluice.Item) ([]byte, error) {
 		if f.value.Kind() == item.Invalid {
 			document = item.AppendString(document, writer.EntityID(it))
 		} else {
-			document = sorted.Append(document, f.value)
+			document = f.value.AppendJSON(document, sorted)
 		}
 	}
 	return item.AppendString(dst, append(document, '}')), nil

@@ -116,7 +116,7 @@ func expected(items []sluice.Item) (docs map[string]string, live []string) {
 		if err != nil {
 			panic(err)
 		}
-		docs[kit.Text(it, "owner_id")+"|"+kit.Text(it, "tgw_id")] = fmt.Sprint(fence, " ", string(it.AppendJSON(nil, item.SortedKeys())))
+		docs[kit.Text(it, "owner_id")+"|"+kit.Text(it, "tgw_id")] = fmt.Sprint(fence, " ", string(it.AppendJSON(nil, item.JSON{SortedKeys: true})))
 		tables, _ := routeTables(it)
 		for _, rtb := range tables {
 			live = append(live, rtb+" "+kit.Text(it, "tgw_id"))
@@ -132,7 +132,7 @@ func shown(d document.Doc) string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprint(d.Version, " ", string(it.AppendJSON(nil, item.SortedKeys())))
+	return fmt.Sprint(d.Version, " ", string(it.AppendJSON(nil, item.JSON{SortedKeys: true})))
 }
 
 func (w *world) gateway(id string) Gateway {

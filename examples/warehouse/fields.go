@@ -69,7 +69,7 @@ func has(it sluice.Item, fields map[string]any) bool {
 			if n, ok := v.Int64(); !ok || n != want {
 				return false
 			}
-		case sluice.Value:
+		case item.Value:
 			if !v.Equal(want) {
 				return false
 			}
@@ -81,7 +81,7 @@ func has(it sluice.Item, fields map[string]any) bool {
 }
 
 // list is the attribute value that a slice makes, by its JSON.
-func list(of any) sluice.Value {
+func list(of any) item.Value {
 	data, err := json.Marshal(map[string]any{"list": of})
 	if err != nil {
 		panic(err) // of strings and whole numbers

@@ -95,5 +95,5 @@ func sorted(t *testing.T, object []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(it.AppendJSON(nil, item.SortedKeys()))
+	return string(it.AppendJSON(nil, item.JSON{SortedKeys: true}))
 }

@@ -210,7 +210,7 @@ func (w *world) wrong(pkg string) string {
 		return fmt.Sprintf("status %+v", s)
 	}
 	counter, err := w.store.Get(ctx, w.table("status_counter"), key(k))
-	if got, want := string(counter.AppendJSON(nil, item.SortedKeys())), `{"count":2,"env":"dev","key":"`+k+`","pkg":"`+pkg+`","version":"1.0.0"}`; got != want || err != nil {
+	if got, want := string(counter.AppendJSON(nil, item.JSON{SortedKeys: true})), `{"count":2,"env":"dev","key":"`+k+`","pkg":"`+pkg+`","version":"1.0.0"}`; got != want || err != nil {
 		return fmt.Sprintf("counter %s, %v", got, err)
 	}
 	for _, locale := range []string{"en-US", "en-GB"} {
@@ -291,10 +291,10 @@ func TestPackagesLinesAndHeads(t *testing.T) {
 			w.put("build", build.Item)
 			w.become("all", func() string {
 				p, err := w.store.Get(t.Context(), w.table("package"), item.Of(item.String("name", "email")))
-				got := fmt.Sprintf("package %s, %v", p.AppendJSON(nil, item.SortedKeys()), err)
+				got := fmt.Sprintf("package %s, %v", p.AppendJSON(nil, item.JSON{SortedKeys: true}), err)
 				for _, d := range []string{"button", "layout", "abacus"} {
 					it, err := w.store.Get(t.Context(), w.table("dependent"), item.Of(item.String("name", d)))
-					got += fmt.Sprintf("; %s %s, %v", d, it.AppendJSON(nil, item.SortedKeys()), err)
+					got += fmt.Sprintf("; %s %s, %v", d, it.AppendJSON(nil, item.JSON{SortedKeys: true}), err)
 				}
 				of, err := w.store.Get(t.Context(), w.table("dependent_of"), item.Of(item.String("pkg", "email")))
 				got += fmt.Sprintf("; of %s, %v", kit.Text(of, "dependent_of"), err)

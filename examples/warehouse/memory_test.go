@@ -98,7 +98,7 @@ func (m *memory) Write(ctx context.Context, op dynamo.Op) error {
 	return m.World.Write(ctx, dynamo.Update(op.Table, op.Key, "SET dependents = :all").Value(":all", stringSet(names)))
 }
 
-func stringSet(names []string) sluice.Value {
+func stringSet(names []string) item.Value {
 	it, err := item.Parse(fmt.Appendf(nil, `{"v":{"SS":["%s"]}}`, strings.Join(names, `","`)))
 	if err != nil {
 		panic(err)
@@ -162,7 +162,7 @@ func (m *memory) state(tables ...string) string {
 	var b strings.Builder
 	for _, table := range tables {
 		for _, it := range m.Items(m.table(table)) {
-			fmt.Fprintf(&b, "%s %s\n", table, it.Without("rev", "head_rev").AppendJSON(nil, item.SortedKeys()))
+			fmt.Fprintf(&b, "%s %s\n", table, it.Without("rev", "head_rev").AppendJSON(nil, item.JSON{SortedKeys: true}))
 		}
 	}
 	return b.String()

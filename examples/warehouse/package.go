@@ -67,7 +67,7 @@ func attributesOf(manifest sluice.Item) map[string]any {
 
 // fit returns the value of a field as an attribute of a kind, nil when it cannot
 // be one.
-func fit(v sluice.Value, field string, kind item.Kind) any {
+func fit(v item.Value, field string, kind item.Kind) any {
 	switch {
 	case v.Kind() == kind:
 		return v

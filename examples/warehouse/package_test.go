@@ -32,7 +32,7 @@ func TestAttributesOfPackages(t *testing.T) {
 			t.Fatal(err)
 		}
 		fields = fields.With(item.String("name", "email"), item.String("version", "1.0.0"))
-		if want = "package " + string(fields.AppendJSON(nil, item.SortedKeys())) + "\n"; got != want {
+		if want = "package " + string(fields.AppendJSON(nil, item.JSON{SortedKeys: true})) + "\n"; got != want {
 			t.Errorf("%s\n%swant %s", manifest, got, want)
 		}
 	}

@@ -184,7 +184,7 @@ func (w *Warehouse) announce(ctx context.Context, rec *sluice.Record) error {
 		}
 		repository := []byte("{}")
 		if v, ok := it.Lookup("repository"); ok {
-			repository = v.AppendJSON(nil, item.SortedKeys())
+			repository = v.AppendJSON(nil, item.JSON{SortedKeys: true})
 		}
 		var b message.Body
 		return w.tell(ctx, rec, "build_completed", head(&b, "build_completed", rec).JSON("repository", repository).Bytes())
@@ -199,7 +199,7 @@ func head(b *message.Body, event string, rec *sluice.Record) *message.Body {
 func (w *Warehouse) tell(ctx context.Context, rec *sluice.Record, event string, body []byte) error {
 	return w.send(ctx, sluice.Message{
 		Body:       string(body),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(event + ":" + kit.Text(rec.Keys, "key"))},
+		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: event + ":" + kit.Text(rec.Keys, "key")}},
 	})
 }
 

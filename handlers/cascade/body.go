@@ -48,7 +48,7 @@ func (t *target) message() sluice.Message {
 	}
 	return sluice.Message{
 		Body:       string(b.Bytes()),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(dedupeKey)},
+		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: dedupeKey}},
 	}
 }
 
@@ -65,7 +65,7 @@ func appendKey(b *message.Body, key sluice.Item, name string) {
 
 // plain returns the text of a key's value, and base64 for a B. Raw bytes would
 // differ with the writer's escapes.
-func plain(v sluice.Value) string {
+func plain(v item.Value) string {
 	if v.Kind() == item.B {
 		return base64.StdEncoding.EncodeToString(v.Bytes())
 	}

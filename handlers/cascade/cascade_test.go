@@ -341,7 +341,7 @@ func TestSweepOutOfTimeGoesOnAsSweep(t *testing.T) {
 		c := w.config()
 		c.Budget, w.inFlight = 10*time.Second, 1
 		x := must(t, c)
-		m := record(sluice.Message{Body: swept, Attributes: map[string]sluice.MessageAttribute{"a": sluice.StringAttribute("b")}})
+		m := record(sluice.Message{Body: swept, Attributes: map[string]sluice.MessageAttribute{"a": {Value: "b"}}})
 		if err := x.Work(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}

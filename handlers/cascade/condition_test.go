@@ -42,9 +42,9 @@ func holdsOne(d dynamo.GuardedDelete, term string, it sluice.Item) bool {
 	if inner, ok := strings.CutPrefix(term, "("); ok {
 		return anyOf(d, strings.TrimSuffix(inner, ")"), it)
 	}
-	at := func(name string) (v, want sluice.Value, is bool) {
+	at := func(name string) (v, want item.Value, is bool) {
 		v, is = it.Lookup(d.Names["#"+name])
-		want, _ = d.Values[":"+name].(sluice.Value)
+		want, _ = d.Values[":"+name].(item.Value)
 		return v, want, is
 	}
 	switch term {
@@ -64,7 +64,7 @@ func holdsOne(d dynamo.GuardedDelete, term string, it sluice.Item) bool {
 	panic(term)
 }
 
-func less(v, want sluice.Value) bool {
+func less(v, want item.Value) bool {
 	if v.Kind() == item.S {
 		return v.Str() < want.Str()
 	}

@@ -185,7 +185,7 @@ func texts(it sluice.Item, path string) (all []string, err error) {
 	return all, nil
 }
 
-func typed(it sluice.Item, path string, want item.Kind) (sluice.Value, error) {
+func typed(it sluice.Item, path string, want item.Kind) (item.Value, error) {
 	v, ok := it.Lookup(path)
 	if !ok {
 		return v, fmt.Errorf("attribute %q is missing", path)

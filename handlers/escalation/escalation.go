@@ -190,8 +190,8 @@ func (s *Escalator) send(ctx context.Context, u upcoming) error {
 		Body:  string(body),
 		Delay: message.Delay(u.notBefore, s.c.Now(), s.c.MaxDelay),
 		Attributes: map[string]sluice.MessageAttribute{
-			"dedupeKey": sluice.StringAttribute(key),
-			"notBefore": sluice.StringAttribute(message.FormatTime(u.notBefore)),
+			"dedupeKey": {Value: key},
+			"notBefore": {Value: message.FormatTime(u.notBefore)},
 		},
 	}
 	if err := s.c.Send(ctx, m); err != nil {

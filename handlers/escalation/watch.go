@@ -172,8 +172,8 @@ func (s *Escalator) sendVigil(ctx context.Context, v vigil, delay time.Duration)
 	m := sluice.Message{
 		Body: string(b.Bytes()), Delay: delay,
 		Attributes: map[string]sluice.MessageAttribute{
-			"dedupeKey": sluice.StringAttribute(key),
-			"notBefore": sluice.StringAttribute(message.FormatTime(v.notBefore)),
+			"dedupeKey": {Value: key},
+			"notBefore": {Value: message.FormatTime(v.notBefore)},
 		},
 	}
 	if err := s.c.Watch.Send(ctx, m); err != nil {

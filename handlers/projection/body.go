@@ -233,7 +233,7 @@ func (w *writer) isReserved(prefix string, text []byte) bool {
 // value writes the part of a value that k selects.
 func (w *writer) value(k *kid, v item.Value, list bool) {
 	if k.node == nil {
-		w.out = plain.Append(w.out, v)
+		w.out = v.AppendJSON(w.out, plain)
 		return
 	}
 	switch v.Kind() {
@@ -254,7 +254,7 @@ func (w *writer) value(k *kid, v item.Value, list bool) {
 		}
 		w.out = append(w.out, ']')
 	default:
-		w.out = plain.Append(w.out, v)
+		w.out = v.AppendJSON(w.out, plain)
 	}
 }
 

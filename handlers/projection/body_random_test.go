@@ -213,7 +213,7 @@ func oracle(o Options, it item.Item) (doc map[string]any, lost []string) {
 			}
 			return l
 		}
-		return decode(v.AppendJSON(nil, func(j *item.JSON) { j.SortedSets = true }))
+		return decode(v.AppendJSON(nil, item.JSON{SortedSets: true}))
 	}
 	members = func(m oracleMap, into map[string]any, top bool, prefix string) {
 		renamed := make([]func() any, len(o.Rename))

@@ -15,7 +15,7 @@ func TestMeadowlark(t *testing.T) {
 		info, _ := it.Lookup("info")
 		sk, _ := it.Lookup("sk")
 		doc := info.Map().Without("_unvalidated").With(item.String("id", sk.Str()[len("ID#"):]))
-		return item.AppendString(dst, doc.AppendJSON(nil, item.SortedKeys())), nil
+		return item.AppendString(dst, doc.AppendJSON(nil, item.JSON{SortedKeys: true})), nil
 	}
 	o := Options{
 		Index: "{pk|lower|replace:#:$|replace:.:-}", ID: "{sk|trim:ID#}", Version: ByAttribute("rev"),

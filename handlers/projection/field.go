@@ -34,7 +34,7 @@ func Constant(name string, value any) Field {
 func Copy(name, path string) Field {
 	return newField(name, func(dst []byte, from source) ([]byte, error) {
 		if v, ok := from.lookup(path); ok {
-			dst = plain.Append(dst, v)
+			dst = v.AppendJSON(dst, plain)
 		}
 		return dst, nil
 	}, checkPath(path))

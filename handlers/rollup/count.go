@@ -95,7 +95,7 @@ func From(attributes map[string]string) func(child sluice.Item) sluice.Item {
 
 // isKey reports whether v can be a key attribute. Another value would fail the
 // whole transaction, including the record's additions to other parents.
-func isKey(v sluice.Value) bool {
+func isKey(v item.Value) bool {
 	k := v.Kind()
 	return (k == item.S || k == item.N || k == item.B) && v.Len() > 0
 }

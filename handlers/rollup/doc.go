@@ -39,7 +39,7 @@
 // # Parents
 //
 // A missing parent is not created (unless [Count.Create] is set): a late −1 does
-// not restore a deleted item. [Applied] and a metric report dropped additions.
+// not restore a deleted item. A metric counts dropped additions.
 //
 // A child written before its parent is not counted, then or later, and not
 // subtracted at its end. A row among the markers records that, from the child's

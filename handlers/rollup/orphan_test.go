@@ -124,7 +124,7 @@ func TestOrphans(t *testing.T) {
 		{"counted, then the answer was lost", func(w *orphans) {
 			w.put("orders", ordered)
 			rec := w.Records()[1]
-			if _, err := w.r.Apply(w.t.Context(), &rec); err != nil { // and nothing else happens
+			if _, _, err := w.r.apply(w.t.Context(), &rec); err != nil { // and nothing else happens
 				w.t.Fatal(err)
 			}
 			w.Replay(rec)

@@ -125,8 +125,8 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Applied is the result of a record.
-type Applied struct {
+// applied is the result of a record.
+type applied struct {
 	Nothing bool         // the record adds nothing
 	Before  bool         // it was applied before; Dropped is unknown
 	Dropped []dynamo.Add // to missing items
@@ -138,14 +138,14 @@ func (r *Rollup) Handle(ctx context.Context, rec *sluice.Record) error {
 	if r.c.Orphans != nil && rec.EventName == sluice.Insert {
 		return r.inserted(ctx, rec)
 	}
-	a, err := r.Apply(ctx, rec)
+	a, _, err := r.apply(ctx, rec)
 	if err != nil {
 		return err
 	}
 	return a.outcome()
 }
 
-func (a Applied) outcome() error {
+func (a applied) outcome() error {
 	switch {
 	case a.Nothing:
 		return sluice.Skip("nothing to count")
@@ -181,30 +181,25 @@ func countable(rec *sluice.Record) error {
 	}
 }
 
-// Apply is Handle for handlers with further work. It deletes no orphans.
-func (r *Rollup) Apply(ctx context.Context, rec *sluice.Record) (Applied, error) {
-	a, _, err := r.apply(ctx, rec)
-	return a, err
-}
-
-// apply is Apply and also returns the additions, applied or not.
-func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dynamo.Add, error) {
+// apply is Handle without the orphans. It also returns the additions, applied or
+// not.
+func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (applied, []dynamo.Add, error) {
 	if err := countable(rec); err != nil {
-		return Applied{}, nil, err
+		return applied{}, nil, err
 	}
 	changes, also, err := r.effect(rec)
 	if err != nil {
-		return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
+		return applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
 	}
 	if len(changes) == 0 && len(also.Adds) == 0 && len(also.Ops) == 0 {
-		return Applied{Nothing: true}, nil, nil
+		return applied{Nothing: true}, nil, nil
 	}
 	if rec.EventID == "" {
-		return Applied{}, nil, sluice.Permanent(fmt.Errorf("rollup %s: the record has no eventID, by which it would be counted once", r.c.Name))
+		return applied{}, nil, sluice.Permanent(fmt.Errorf("rollup %s: the record has no eventID, by which it would be counted once", r.c.Name))
 	}
 	now := r.c.Now()
 	if err := r.expired(rec, now); err != nil {
-		return Applied{}, nil, sluice.Permanent(err)
+		return applied{}, nil, sluice.Permanent(err)
 	}
 	id := r.c.Name + "#" + rec.Table + "#" + rec.EventID
 	since := now
@@ -214,13 +209,13 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	for i := range changes {
 		gone, err := r.withhold(ctx, rec, &changes[i])
 		if err != nil {
-			return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
+			return applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
 		}
 		also.Ops = append(also.Ops, gone...)
 	}
 	u, err := join(changes, also)
 	if err != nil {
-		return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
+		return applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
 	}
 	// Write the marker even without additions: when the record comes again, its
 	// items may have changed.
@@ -233,15 +228,15 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 		if dynamo.IsCondition(err) {
 			err = sluice.Permanent(err) // a retry would write the same
 		}
-		return Applied{}, nil, err
+		return applied{}, nil, err
 	}
-	a := Applied{Before: done.Before}
+	a := applied{Before: done.Before}
 	for _, i := range done.Dropped {
 		a.Dropped = append(a.Dropped, u.Adds[i])
 		r.lost.Add(1, u.Adds[i].Table)
 	}
 	if err := r.noteEarly(ctx, rec, a, changes, id, expires); err != nil {
-		return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
+		return applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
 	}
 	return a, u.Adds, nil
 }

@@ -92,7 +92,7 @@ func TestParentsThatAreGoneStayGone(t *testing.T) {
 	w := newWorld(owner)
 	var counts tally.Tally
 	r := orders(t, w, func(c *Config) { c.Metrics = &counts })
-	a, err := r.Apply(t.Context(), record(order("a", "open", "5"), ""))
+	a, _, err := r.apply(t.Context(), record(order("a", "open", "5"), ""))
 	if err != nil || len(a.Dropped) != 1 || a.Dropped[0].Table != "shops" || a.Before || a.Nothing {
 		t.Errorf("%+v, %v", a, err)
 	}

@@ -63,7 +63,7 @@ func (r *Rollup) withhold(ctx context.Context, rec *sluice.Record, c *change) (g
 
 // keepRecounted keeps only the numbers of an uncounted child that were recounted
 // since.
-func (r *Rollup) keepRecounted(ctx context.Context, c *change, since sluice.Value) error {
+func (r *Rollup) keepRecounted(ctx context.Context, c *change, since item.Value) error {
 	uncounted, _ := since.Int64()
 	for _, name := range slices.Sorted(maps.Keys(c.By)) {
 		row, err := r.c.Get(ctx, r.c.Markers, rowKey(recountID(r.c.Name, c.Table, c.Key, name)))
@@ -81,7 +81,7 @@ func (r *Rollup) keepRecounted(ctx context.Context, c *change, since sluice.Valu
 // noteEarly records which parents have children that came before them. It runs
 // after the transaction that finds it out. After a crash in between, the record
 // comes again, and the row of its child shows it.
-func (r *Rollup) noteEarly(ctx context.Context, rec *sluice.Record, a Applied, changes []change, id string, expires time.Time) error {
+func (r *Rollup) noteEarly(ctx context.Context, rec *sluice.Record, a applied, changes []change, id string, expires time.Time) error {
 	var ops []dynamo.Op
 	for _, c := range changes {
 		if c.Else.Kind == 0 {
@@ -172,7 +172,7 @@ func rowID(name, kind, table string, key sluice.Item, other string, otherKey slu
 }
 
 func addKey(add func(string), key sluice.Item) {
-	values := map[string]sluice.Value{}
+	values := map[string]item.Value{}
 	for name, v := range key.All() {
 		values[name] = v
 	}

@@ -203,7 +203,7 @@ func (t *text) attribute(rec *sluice.Record) (a sluice.MessageAttribute, ok bool
 		}
 	}
 	value, err := t.Append(nil, image, keys)
-	a = sluice.StringAttribute(string(value))
+	a = sluice.MessageAttribute{Value: string(value)}
 	if _, single := t.Single(); single && v.Kind() == item.N {
 		a.Type = "Number"
 	}

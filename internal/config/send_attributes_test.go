@@ -19,7 +19,7 @@ func TestSendAttributes(t *testing.T) {
 		{"tenant", "{tenant}"}, {"kind", "{entityType}/{$event}"}, {"n", "{n}"}, {"text", "{n} of {pk}"}, {"lower", "{name|lower}"},
 		{"fixed", "orders"}, {"was", "{$old.n}"}, {"of", "of {missing}"},
 	}}
-	text := func(value string) sluice.MessageAttribute { return sluice.StringAttribute(value) }
+	text := func(value string) sluice.MessageAttribute { return sluice.MessageAttribute{Value: value} }
 	all := map[string]sluice.MessageAttribute{
 		"tenant": text("acme"), "kind": text("order/MODIFY"), "n": {Type: "Number", Value: "3.5"}, "text": text("3.5 of o-1"),
 		"lower": text("ada"), "fixed": text("orders"), "was": {Type: "Number", Value: "2"},
@@ -104,7 +104,7 @@ func TestAttributeNamesAreThoseOfTheQueue(t *testing.T) {
 		"": false, long + "n": false, ".a": false, "a.": false, "a..b": false, "a b": false, "ä": false, "aWs.x": false, "AMAZON.x": false, "a\n": false,
 	} {
 		err := wrongAttribute(Text{name, "x"})
-		of := q.Send(gone, sluice.Message{Body: "x", Attributes: map[string]sluice.MessageAttribute{name: sluice.StringAttribute("x")}})
+		of := q.Send(gone, sluice.Message{Body: "x", Attributes: map[string]sluice.MessageAttribute{name: {Value: "x"}}})
 		if (err == nil) != good || strings.Contains(of.Error(), "attribute name") == good {
 			t.Errorf("%q: %v, of the queue: %v; want good %v", name, err, of, good)
 		}

@@ -86,7 +86,7 @@ func all(w *tabletest.World, tables ...string) string {
 	var b strings.Builder
 	for _, table := range tables {
 		for _, it := range w.Items(table) {
-			b.Write(it.AppendJSON(nil, item.SortedKeys()))
+			b.Write(it.AppendJSON(nil, item.JSON{SortedKeys: true}))
 		}
 	}
 	return b.String()

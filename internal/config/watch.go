@@ -54,7 +54,7 @@ func (b *builder) raise(kind string, q *queue) func(context.Context, escalation.
 		if q == nil {
 			return nil
 		}
-		m := sluice.Message{Body: string(alarmBody(kind, a, why)), Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(a.DedupeKey)}}
+		m := sluice.Message{Body: string(alarmBody(kind, a, why)), Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: a.DedupeKey}}}
 		if q.fifo {
 			m.GroupID, m.DeduplicationID = asID(keyOfKind(kind, a.Escalation)), asID(a.DedupeKey)
 		}

@@ -48,7 +48,7 @@ func init() {
 		})
 		r := router.New()
 		r.Handle("*#* job#MESSAGE", func(ctx context.Context, rec *sluice.Record) error {
-			if err := q.Send(ctx, sqs.Message{Body: "x"}); err != nil {
+			if err := q.Send(ctx, sluice.Message{Body: "x"}); err != nil {
 				return err
 			}
 			_, err := fmt.Println("sent", rec.EventName)

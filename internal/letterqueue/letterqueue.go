@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
@@ -35,6 +36,6 @@ func Open(cfg aws.Config, queue string, keys deadletter.Keys, m metrics.Meter, l
 		logger.Warn("dead letters are not signed: sluice dlq redrive runs them only by --unsigned, one by one; give the function and the command a key", "variable", access.LetterKeyEnv)
 	}
 	return deadletter.Sender(func(ctx context.Context, _ deadletter.Entry, letter []byte) error {
-		return q.Send(ctx, sqs.Message{Body: string(keys.Sign(letter))})
+		return q.Send(ctx, sluice.Message{Body: string(keys.Sign(letter))})
 	}).AtMost(mostLetter - deadletter.SignatureBytes), nil
 }

@@ -190,7 +190,7 @@ func (e *expression) value(s string) (string, error) {
 		return `{"B":"` + base64.StdEncoding.EncodeToString(v) + `"}`, nil
 	case nil:
 		return `{"NULL":true}`, nil
-	case sluice.Value:
+	case item.Value:
 		return fmt.Sprintf(`{"%s":%s}`, v.Kind(), v.Raw()), nil
 	case sluice.Item:
 		return `{"M":` + string(v.Raw()) + `}`, nil
@@ -213,7 +213,7 @@ func (e *expression) unused() error {
 	return nil
 }
 
-func parse(raw string) sluice.Value {
+func parse(raw string) item.Value {
 	it, err := item.Parse([]byte(`{"v":` + raw + `}`))
 	if err != nil {
 		panic(err)

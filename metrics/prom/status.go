@@ -89,7 +89,7 @@ func (m *statusMetrics) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 		for name, r := range worst {
-			for _, state := range flow.AllStates() {
+			for state := flow.Works; state <= flow.Outage; state++ {
 				gauge(m.state, oneIf(r.State == state), name, state.String())
 			}
 			gauge(m.failing, float64(r.Failing), name)

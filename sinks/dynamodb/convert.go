@@ -103,7 +103,7 @@ func value(v any) (_ types.AttributeValue, size int, _ error) {
 			return nil, 0, err
 		}
 		return &types.AttributeValueMemberN{Value: string(v)}, len(v), nil
-	case sluice.Value:
+	case item.Value:
 		av := sdkitem.Value(v)
 		if av == nil {
 			return nil, 0, errors.New("the Value is the zero Value, which is none; say nil for NULL")
@@ -117,7 +117,7 @@ func value(v any) (_ types.AttributeValue, size int, _ error) {
 	}
 	digits, ok := whole(v)
 	if !ok {
-		return nil, 0, fmt.Errorf("no attribute is made of a %T; want a string, a whole number, a dynamo.Number, a bool, a []byte, nil, a dynamo.Strings, a sluice.Value or a sluice.Item", v)
+		return nil, 0, fmt.Errorf("no attribute is made of a %T; want a string, a whole number, a dynamo.Number, a bool, a []byte, nil, a dynamo.Strings, a item.Value or a sluice.Item", v)
 	}
 	return &types.AttributeValueMemberN{Value: digits}, len(digits), nil
 }

@@ -71,7 +71,7 @@ func TestValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(name string) sluice.Value { v, _ := it.Lookup(name); return v }
+	of := func(name string) item.Value { v, _ := it.Lookup(name); return v }
 	for want, v := range map[string]any{
 		`{"S":"x"}`:                    "x",
 		`{"S":""}`:                     "",
@@ -113,7 +113,7 @@ func TestValues(t *testing.T) {
 		`"1x" is not the decimal form`:                dynamo.Number("1x"),
 		`"" is not the decimal form`:                  dynamo.Number(""),
 		`no number that a table holds`:                dynamo.Number("123456789012345678901234567890123456789"),
-		"the zero Value":                              sluice.Value{},
+		"the zero Value":                              item.Value{},
 		"the Item is absent":                          sluice.Item{},
 	} {
 		w := &wire{t: t}

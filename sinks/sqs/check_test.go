@@ -73,7 +73,7 @@ func TestNameIsLookedUpOnce(t *testing.T) {
 	var s stub
 	q := s.queue(t, "jobs", Options{Linger: 1})
 	for range 2 {
-		if err := q.Send(t.Context(), Message{Body: "x"}); err != nil {
+		if err := q.Send(t.Context(), sluice.Message{Body: "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestCheckAdoptsALowerLimit(t *testing.T) {
 	if err := q.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Send(t.Context(), Message{Body: "12345678901"}); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "11 bytes, more than the limit of 10") {
+	if err := q.Send(t.Context(), sluice.Message{Body: "12345678901"}); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "11 bytes, more than the limit of 10") {
 		t.Errorf("got %v", err)
 	}
 }

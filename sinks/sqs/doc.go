@@ -3,7 +3,7 @@
 //	queue, err := sqs.New(cfg, "https://sqs.us-east-1.amazonaws.com/123456789012/escalations", sqs.Options{})
 //	…
 //	r.Handle("search#INSERT", func(ctx context.Context, rec *sluice.Record) error {
-//		return queue.Send(ctx, sqs.Message{Body: body(rec), Delay: 5 * time.Minute})
+//		return queue.Send(ctx, sluice.Message{Body: body(rec), Delay: 5 * time.Minute})
 //	})
 //
 // [Queue.Send] returns nil when the queue has the message. Concurrent calls share

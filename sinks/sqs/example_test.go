@@ -29,15 +29,15 @@ func Example() {
 		return
 	}
 	handler := func(ctx context.Context, rec *sluice.Record) error {
-		return queue.Send(ctx, sqs.Message{
+		return queue.Send(ctx, sluice.Message{
 			Body:       `{"kind":"escalate"}`,
 			Delay:      5 * time.Minute,
-			Attributes: map[string]sluice.MessageAttribute{"event": sluice.StringAttribute(string(rec.EventName))},
+			Attributes: map[string]sluice.MessageAttribute{"event": {Value: string(rec.EventName)}},
 		})
 	}
 
 	fmt.Println(handler(context.Background(), &sluice.Record{EventName: sluice.Insert}))
-	fmt.Println(queue.Send(context.Background(), sqs.Message{}))
+	fmt.Println(queue.Send(context.Background(), sluice.Message{}))
 	// Output:
 	// <nil>
 	// sqs: queue "escalations": the body is empty; SQS wants at least one character

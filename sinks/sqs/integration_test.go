@@ -110,8 +110,8 @@ func TestServerTakesMessages(t *testing.T) {
 		body := fmt.Sprintf("body %02d é\U0001F600 <&>\t\"", i)
 		want = append(want, body)
 		wg.Go(func() {
-			m := sqs.Message{Body: body, Attributes: map[string]sluice.MessageAttribute{
-				"s": sluice.StringAttribute(body), "n": {Type: "Number", Value: "-1.5"}, "b": {Type: "Binary", Bytes: []byte{0, 1, 255}},
+			m := sluice.Message{Body: body, Attributes: map[string]sluice.MessageAttribute{
+				"s": {Value: body}, "n": {Type: "Number", Value: "-1.5"}, "b": {Type: "Binary", Bytes: []byte{0, 1, 255}},
 			}}
 			if err := q.Send(t.Context(), m); err != nil {
 				t.Error(err)
@@ -141,7 +141,7 @@ func TestServerDelays(t *testing.T) {
 	name := s.create(t, "", nil)
 	q := s.open(t, name, sqs.Options{})
 	start := time.Now()
-	if errs := q.SendAll(t.Context(), []sqs.Message{{Body: "late", Delay: 1500 * time.Millisecond}, {Body: "now"}, {Body: "never", Delay: 15 * time.Minute}}); errs != nil {
+	if errs := q.SendAll(t.Context(), []sluice.Message{{Body: "late", Delay: 1500 * time.Millisecond}, {Body: "now"}, {Body: "never", Delay: 15 * time.Minute}}); errs != nil {
 		t.Fatal(errs)
 	}
 	ms := s.receive(t, name, 2)
@@ -163,12 +163,12 @@ func TestServerKeepsGroupsInOrder(t *testing.T) {
 	if err := q.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var ms []sqs.Message
+	var ms []sluice.Message
 	want := map[string][]string{}
 	for i := range 24 {
 		g := fmt.Sprint("g", i%3)
 		body := fmt.Sprintf("%s/%02d", g, i)
-		ms = append(ms, sqs.Message{Body: body, GroupID: g, DeduplicationID: body})
+		ms = append(ms, sluice.Message{Body: body, GroupID: g, DeduplicationID: body})
 		want[g] = append(want[g], body)
 	}
 	for range 2 { // the second time they are duplicates
@@ -192,7 +192,7 @@ func TestServerLimits(t *testing.T) {
 	s := connect(t)
 	name := s.create(t, "", nil)
 	q := s.open(t, name, sqs.Options{})
-	ms := []sqs.Message{
+	ms := []sluice.Message{
 		{Body: strings.Repeat("a", 1<<20)},
 		{Body: strings.Repeat("b", 600<<10)},
 		{Body: strings.Repeat("c", 600<<10)}, // not in one request with b
@@ -214,7 +214,7 @@ func TestServerRefusesWhatIsTooLarge(t *testing.T) {
 	s := connect(t)
 	name := s.create(t, "", nil)
 	q := s.open(t, name, sqs.Options{MaxBytes: 8 << 20})
-	errs := q.SendAll(t.Context(), []sqs.Message{
+	errs := q.SendAll(t.Context(), []sluice.Message{
 		{Body: "a"},
 		{Body: strings.Repeat("b", 600<<10)},
 		{Body: strings.Repeat("c", 1<<20+1)},
@@ -233,7 +233,7 @@ func TestServerHasNoSuchQueue(t *testing.T) {
 	name := localtest.Name("missing")
 	for _, queue := range []string{name, *s.cfg.BaseEndpoint + "/000000000000/" + name} {
 		q := s.open(t, queue, sqs.Options{})
-		for call, err := range map[string]error{"Check": q.Check(t.Context()), "Send": q.Send(t.Context(), sqs.Message{Body: "x"})} {
+		for call, err := range map[string]error{"Check": q.Check(t.Context()), "Send": q.Send(t.Context(), sluice.Message{Body: "x"})} {
 			if err == nil || sluice.IsPermanent(err) || !strings.Contains(err.Error(), "there is no such queue") ||
 				!strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), *s.cfg.BaseEndpoint) {
 				t.Errorf("%s of %s: %v", call, queue, err)

@@ -32,9 +32,9 @@ func TestLimitIsLearned(t *testing.T) {
 		if err := q.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		var ms []Message
+		var ms []sluice.Message
 		for range 6 {
-			ms = append(ms, Message{Body: strings.Repeat("x", 100_000)})
+			ms = append(ms, sluice.Message{Body: strings.Repeat("x", 100_000)})
 		}
 		sizes := func() (all []int) {
 			for _, r := range s.requests {
@@ -55,7 +55,7 @@ func TestLimitIsLearned(t *testing.T) {
 		if got := fmt.Sprint(sizes()); got != "[2 2 1]" {
 			t.Errorf("later requests have %s messages", got)
 		}
-		err := q.Send(t.Context(), Message{Body: strings.Repeat("x", 300_000)})
+		err := q.Send(t.Context(), sluice.Message{Body: strings.Repeat("x", 300_000)})
 		if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "300000 bytes, more than the limit of 262144") || len(s.requests) > 0 {
 			t.Errorf("%v, %v requests", err, sizes())
 		}
@@ -77,7 +77,7 @@ func TestLimitIsLearnedFromOneMessage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			q := s.queue(t, standard, Options{})
 			for i, want := range []string{"2048 bytes", "3000 bytes, more than the limit of 2048"} {
-				if err := q.Send(t.Context(), Message{Body: long}); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), want) || len(s.requests) != 1 {
+				if err := q.Send(t.Context(), sluice.Message{Body: long}); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), want) || len(s.requests) != 1 {
 					t.Errorf("%s, %d: %v, %d requests", name, i, err, len(s.requests))
 				}
 			}

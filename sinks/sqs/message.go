@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,24 +15,20 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Message is a message to send. Its body has at least one character and is valid
-// UTF-8. Its delay is from 0 (the queue's default) to 15 minutes, rounded up to
-// whole seconds. A FIFO queue requires GroupID; for other queues it is optional
-// (fair queues). DeduplicationID is for FIFO queues only, and required without
-// content-based deduplication.
-type Message = sluice.Message
-
 // sizeOf returns the size that SQS counts against its limits.
-func sizeOf(m *Message) int {
+func sizeOf(m *sluice.Message) int {
 	n := len(m.Body)
 	for name, a := range m.Attributes {
-		n += len(name) + len(a.Type) + len(a.Value) + len(a.Bytes)
+		n += len(name) + len(typeOf(a)) + len(a.Value) + len(a.Bytes)
 	}
 	return n
 }
 
+// typeOf returns the type of an attribute, which is a String by default.
+func typeOf(a sluice.MessageAttribute) string { return cmp.Or(a.Type, "String") }
+
 // validate returns why SQS would never accept m.
-func validate(m *Message, fifo bool, maxBytes int) error {
+func validate(m *sluice.Message, fifo bool, maxBytes int) error {
 	if m.Body == "" {
 		return errors.New("the body is empty; SQS wants at least one character")
 	}
@@ -61,7 +58,7 @@ func validate(m *Message, fifo bool, maxBytes int) error {
 	return validateAttributes(m)
 }
 
-func validateAttributes(m *Message) error {
+func validateAttributes(m *sluice.Message) error {
 	if n := len(m.Attributes); n > maxAttributes {
 		return fmt.Errorf("%d attributes; SQS allows %d", n, maxAttributes)
 	}
@@ -69,14 +66,15 @@ func validateAttributes(m *Message) error {
 		if !validName(name) {
 			return fmt.Errorf("attribute name %q; SQS allows 1 to 256 letters, digits, _, - and single dots inside, and not the prefixes AWS. and Amazon.", name)
 		}
-		kind, _, _ := strings.Cut(a.Type, ".")
+		typ := typeOf(a)
+		kind, _, _ := strings.Cut(typ, ".")
 		switch {
-		case len(a.Type) > 256 || !slices.Contains([]string{"String", "Number", "Binary"}, kind):
-			return fmt.Errorf("attribute %q is of type %q; SQS allows String, Number and Binary, and after a dot a label, 256 characters in all", name, a.Type)
+		case len(typ) > 256 || !slices.Contains([]string{"String", "Number", "Binary"}, kind):
+			return fmt.Errorf("attribute %q is of type %q; SQS allows String, Number and Binary, and after a dot a label, 256 characters in all", name, typ)
 		case kind == "Binary" && (len(a.Bytes) == 0 || a.Value != ""):
-			return fmt.Errorf("attribute %q of type %s needs a value in Bytes, and none in Value", name, a.Type)
+			return fmt.Errorf("attribute %q of type %s needs a value in Bytes, and none in Value", name, typ)
 		case kind != "Binary" && (a.Value == "" || a.Bytes != nil):
-			return fmt.Errorf("attribute %q of type %s needs a value in Value that is not empty, and none in Bytes", name, a.Type)
+			return fmt.Errorf("attribute %q of type %s needs a value in Value that is not empty, and none in Bytes", name, typ)
 		case badChar(a.Value) >= 0:
 			return fmt.Errorf("attribute %q has a character at byte %d that SQS does not allow", name, badChar(a.Value))
 		}
@@ -132,7 +130,7 @@ type entry struct {
 	behind map[string]error
 }
 
-func newEntry(m *Message, fifo bool) *entry {
+func newEntry(m *sluice.Message, fifo bool) *entry {
 	e := &entry{size: sizeOf(m)}
 	e.MessageBody = &m.Body
 	e.DelaySeconds = int32((m.Delay + time.Second - 1) / time.Second)
@@ -148,7 +146,7 @@ func newEntry(m *Message, fifo bool) *entry {
 	if len(m.Attributes) > 0 {
 		e.MessageAttributes = make(map[string]types.MessageAttributeValue, len(m.Attributes))
 		for name, a := range m.Attributes {
-			v := types.MessageAttributeValue{DataType: aws.String(a.Type), BinaryValue: a.Bytes}
+			v := types.MessageAttributeValue{DataType: aws.String(typeOf(a)), BinaryValue: a.Bytes}
 			if a.Bytes == nil {
 				v.StringValue = aws.String(a.Value)
 			}

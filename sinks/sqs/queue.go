@@ -62,10 +62,16 @@ func New(cfg aws.Config, queue string, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// Send returns nil once the queue has m. An error that is not sluice.Permanent may
+// Send returns nil once the queue has m. The body has at least one character and is
+// valid UTF-8. The delay is from 0 (the queue's default) to 15 minutes, rounded up
+// to whole seconds. A FIFO queue requires GroupID; for other queues it is optional
+// (fair queues). DeduplicationID is for FIFO queues only, and required without
+// content-based deduplication.
+//
+// An error that is not sluice.Permanent may
 // be temporary; see Failures in the package comment. If ctx ends before m is sent,
 // m is withdrawn; afterwards Send waits for the real result.
-func (q *Queue) Send(ctx context.Context, m Message) error {
+func (q *Queue) Send(ctx context.Context, m sluice.Message) error {
 	if err := q.validate(&m); err != nil {
 		return err
 	}
@@ -77,7 +83,7 @@ func (q *Queue) Send(ctx context.Context, m Message) error {
 // go in several, one after another. If order does not matter, Send from several
 // goroutines is faster. In a FIFO queue a temporary failure also fails the later
 // messages of its group.
-func (q *Queue) SendAll(ctx context.Context, ms []Message) []error {
+func (q *Queue) SendAll(ctx context.Context, ms []sluice.Message) []error {
 	errs := make([]error, len(ms))
 	failed := false
 	set := func(i int, err error) {
@@ -110,7 +116,7 @@ func (q *Queue) SendAll(ctx context.Context, ms []Message) []error {
 	return errs
 }
 
-func (q *Queue) validate(m *Message) error {
+func (q *Queue) validate(m *sluice.Message) error {
 	err := validate(m, q.fifo, int(q.maxMessage.Load()))
 	if err == nil && q.fifo && q.opt.DeduplicationIDs && m.DeduplicationID == "" {
 		err = errors.New("it has no DeduplicationID, which Options.DeduplicationIDs says that all messages have")

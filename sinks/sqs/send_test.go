@@ -27,9 +27,9 @@ func TestSendOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Message{
+	m := sluice.Message{
 		Body:            "hello",
-		Attributes:      map[string]sluice.MessageAttribute{"kind": sluice.StringAttribute("greeting"), "n": {Type: "Number", Value: "1.50"}, "raw": {Type: "Binary", Bytes: []byte{0, 255}}, "own": {Type: "String.json", Value: "{}"}},
+		Attributes:      map[string]sluice.MessageAttribute{"kind": {Value: "greeting"}, "n": {Type: "Number", Value: "1.50"}, "raw": {Type: "Binary", Bytes: []byte{0, 255}}, "own": {Type: "String.json", Value: "{}"}},
 		GroupID:         "g",
 		DeduplicationID: "d",
 	}
@@ -55,7 +55,7 @@ func TestDelayIsRoundedUp(t *testing.T) {
 	}{{0, 0}, {1, 1}, {time.Second, 1}, {1001 * time.Millisecond, 2}, {maxDelay - time.Nanosecond, 900}, {maxDelay, 900}} {
 		synctest.Test(t, func(t *testing.T) {
 			var s stub
-			if err := s.queue(t, standard, Options{}).Send(t.Context(), Message{Body: "x", Delay: c.delay}); err != nil {
+			if err := s.queue(t, standard, Options{}).Send(t.Context(), sluice.Message{Body: "x", Delay: c.delay}); err != nil {
 				t.Fatal(err)
 			}
 			got := 0
@@ -87,7 +87,7 @@ func TestRequestsKeepTheLimits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var s stub
 				q := s.queue(t, standard, Options{MaxBytes: c.max})
-				if errs := q.SendAll(t.Context(), slices.Repeat([]Message{{Body: strings.Repeat("x", c.bytes)}}, c.n)); errs != nil {
+				if errs := q.SendAll(t.Context(), slices.Repeat([]sluice.Message{{Body: strings.Repeat("x", c.bytes)}}, c.n)); errs != nil {
 					t.Fatal(errs)
 				}
 				var got []int
@@ -110,7 +110,7 @@ func TestConcurrentSendsShareRequests(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() {
-				if err := q.Send(t.Context(), Message{Body: "x"}); err != nil {
+				if err := q.Send(t.Context(), sluice.Message{Body: "x"}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -159,7 +159,7 @@ func TestRefusedMessages(t *testing.T) {
 				ms := messages("a", "b", "c", "d")
 				for i := range ms {
 					ms[i].Delay = 7 * time.Second
-					ms[i].Attributes = map[string]sluice.MessageAttribute{"of": sluice.StringAttribute(ms[i].Body)}
+					ms[i].Attributes = map[string]sluice.MessageAttribute{"of": {Value: ms[i].Body}}
 				}
 				errs := q.SendAll(t.Context(), ms)
 				s.expect(t, c.want...)
@@ -253,7 +253,7 @@ func TestRetriesEndWithTheTimeout(t *testing.T) {
 		s := stub{reply: func(int, sent) answer { return answer{refused: map[string]string{"a": "InternalError"}} }}
 		q := s.queue(t, standard, Options{Timeout: time.Minute, Backoff: 10 * time.Second, Attempts: 1000})
 		start := time.Now()
-		err := q.Send(t.Context(), Message{Body: "a"})
+		err := q.Send(t.Context(), sluice.Message{Body: "a"})
 		if err == nil || sluice.IsPermanent(err) || !strings.Contains(err.Error(), "InternalError") {
 			t.Errorf("got %v, want the last refusal", err)
 		}
@@ -339,7 +339,7 @@ func TestWithdrawn(t *testing.T) {
 	var s stub
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.queue(t, standard, Options{}).Send(ctx, Message{Body: "a"}); !errors.Is(err, context.Canceled) {
+	if err := s.queue(t, standard, Options{}).Send(ctx, sluice.Message{Body: "a"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	s.expect(t)

@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"go.uber.org/goleak"
+
+	"github.com/sluicehq/sluice"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -196,9 +198,9 @@ func (s *stub) expect(t *testing.T, want ...string) {
 }
 
 // messages makes one for each body; "a/1" is in group a.
-func messages(bodies ...string) (ms []Message) {
+func messages(bodies ...string) (ms []sluice.Message) {
 	for _, b := range bodies {
-		m := Message{Body: b}
+		m := sluice.Message{Body: b}
 		if g, _, ok := strings.Cut(b, "/"); ok {
 			m.GroupID = g
 		}

@@ -15,14 +15,13 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
-	"github.com/sluicehq/sluice/state/statetest"
 )
 
 // A store whose calls do not return is told, nothing counts as stored
 // meanwhile, and all is made up for when it goes on.
 func TestStoreHangs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s, store := newStub(), &statetest.Deaf{Store: state.NewMemory()}
+		s, store := newStub(), &deaf{Store: state.NewMemory()}
 		a, b := &stubShard{id: "a"}, &stubShard{id: "b"}
 		st := s.table("orders", a)
 		s.put(a, "k")
@@ -30,7 +29,7 @@ func TestStoreHangs(t *testing.T) {
 		r := start(t, s, got.handle, testOptions(store, "orders"))
 		pass(2 * time.Second)
 		r.unready("")
-		store.Hang()
+		store.hang()
 		pass(time.Minute)
 		s.put(a, "k")
 		for range 60 {
@@ -44,7 +43,7 @@ func TestStoreHangs(t *testing.T) {
 		r.unready("table orders: the shards of stream " + stubARN("orders") + " were not listed since ")
 		want(t, "handled", got.all(), "a/1 a/2")
 		want(t, "stored", stored(t, store.Store, "orders"), "a@1")
-		store.GoOn()
+		store.goOn()
 		s.put(b, "k")
 		pass(time.Minute)
 		want(t, "handled", got.all(), "a/1 a/2 b/1")
@@ -60,7 +59,7 @@ func TestRunEndsWhileStoreHangs(t *testing.T) {
 	for n := range 16 { // the last are made while it stops
 		t.Run(fmt.Sprint("call ", n), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				s, store := newStub(), &statetest.Deaf{Store: state.NewMemory()}
+				s, store := newStub(), &deaf{Store: state.NewMemory()}
 				a := &stubShard{id: "a", closed: true}
 				b := &stubShard{id: "b", parent: "a"}
 				s.table("orders", a, b)
@@ -69,7 +68,7 @@ func TestRunEndsWhileStoreHangs(t *testing.T) {
 				var calls atomic.Int32
 				o := testOptions(&counting{store, func() {
 					if calls.Add(1) == int32(n)+1 {
-						store.Hang()
+						store.hang()
 					}
 				}}, "orders")
 				var got sink
@@ -83,7 +82,7 @@ func TestRunEndsWhileStoreHangs(t *testing.T) {
 				if int(calls.Load()) <= n {
 					t.Errorf("%d calls of the store were made", calls.Load())
 				}
-				store.GoOn()
+				store.goOn()
 				synctest.Wait()
 				handled := got.all()
 				for _, p := range strings.Fields(stored(t, store.Store, "orders")) {

@@ -12,13 +12,6 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// RunValues tests a store of values only. open returns a new, empty store.
-func RunValues(t *testing.T, open func(t *testing.T) state.Values) {
-	runValues(t, func(t *testing.T) (state.Values, func() error) {
-		return open(t), func() error { return nil }
-	})
-}
-
 func runValues(t *testing.T, open func(t *testing.T) (v state.Values, close func() error)) {
 	runAll(t, open, []test[state.Values]{
 		{"values", testValues},

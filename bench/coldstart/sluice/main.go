@@ -27,7 +27,7 @@ func main() {
 	r := router.New()
 	r.Handle("search#MODIFY searchAttempt#MODIFY contact#MODIFY contactMethod#MODIFY incident#MODIFY",
 		func(ctx context.Context, rec *sluice.Record) error {
-			return queue.Send(ctx, sqs.Message{Body: string(body(rec))})
+			return queue.Send(ctx, sluice.Message{Body: string(body(rec))})
 		})
 	lambda.Start(r, lambda.Options{})
 }

@@ -195,8 +195,8 @@ func (a *app) setTimer(ctx context.Context, in incident, due time.Time) error {
 		Body:  string(b.Bytes()),
 		Delay: message.Delay(due, a.d.Now(), a.d.MaxDelay),
 		Attributes: map[string]sluice.MessageAttribute{
-			"dedupeKey": sluice.StringAttribute(dedupeKey),
-			"notBefore": sluice.StringAttribute(message.FormatTime(due)),
+			"dedupeKey": {Value: dedupeKey},
+			"notBefore": {Value: message.FormatTime(due)},
 		},
 	})
 	if err != nil {

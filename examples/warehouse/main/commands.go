@@ -92,7 +92,7 @@ func seed(ctx context.Context, c kit.Call) error {
 		case err != nil:
 			return err
 		}
-		if _, err := fmt.Fprintf(c.Out, "%s %s%s\n", table, k.AppendJSON(nil, item.SortedKeys()), there); err != nil {
+		if _, err := fmt.Fprintf(c.Out, "%s %s%s\n", table, k.AppendJSON(nil, item.JSON{SortedKeys: true}), there); err != nil {
 			return err
 		}
 	}

@@ -3,8 +3,8 @@ package page
 import (
 	"context"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
-func routes(send func(context.Context, sqs.Message) error) *router.Router { return nil }
+func routes(send func(context.Context, sluice.Message) error) *router.Router { return nil }

@@ -2,8 +2,8 @@ package page
 
 import (
 	"context"
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/sinks/sqs"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -15,4 +15,4 @@ var (
 	id, child string
 )
 
-func routes(send func(context.Context, sqs.Message) error) *router.Router { return nil }
+func routes(send func(context.Context, sluice.Message) error) *router.Router { return nil }
