@@ -2,8 +2,9 @@ package sluice
 
 import (
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // Skip is the outcome of a handler that decided to do nothing. The record is
@@ -23,7 +24,7 @@ func IsSkip(err error) bool {
 		switch err.(type) { // the outermost outcome counts
 		case *SkipError:
 			return true
-		case *permanentError, *RetryError, *overloadedError, *Remaining:
+		case *permanentError, *outcomes.Retry, *outcomes.Overloaded, *Remaining:
 			return false
 		}
 	}
@@ -31,16 +32,7 @@ func IsSkip(err error) bool {
 }
 
 // RetryAfter asks for another call after d or later. err is the reason.
-func RetryAfter(d time.Duration, err error) error { return &RetryError{After: d, Err: err} }
-
-// RetryError is the error of [RetryAfter].
-type RetryError struct {
-	After time.Duration
-	Err   error
-}
-
-func (e *RetryError) Error() string { return fmt.Sprintf("retry after %v: %v", e.After, e.Err) }
-func (e *RetryError) Unwrap() error { return e.Err }
+func RetryAfter(d time.Duration, err error) error { return &outcomes.Retry{After: d, Err: err} }
 
 // Overloaded says that a service refused a call for load: an HTTP 429, a throttled
 // write, a full queue. Sluice retries the record as after a plain error. The flow
@@ -51,19 +43,7 @@ func Overloaded(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &overloadedError{Err: err}
-}
-
-// overloadedError is the error of [Overloaded].
-type overloadedError struct{ Err error }
-
-func (e *overloadedError) Error() string { return e.Err.Error() }
-func (e *overloadedError) Unwrap() error { return e.Err }
-
-// IsOverloaded reports whether err is, or wraps, an Overloaded.
-func IsOverloaded(err error) bool {
-	var o *overloadedError
-	return errors.As(err, &o)
+	return &outcomes.Overloaded{Err: err}
 }
 
 // Permanent says that a retry cannot help. The record is parked as a dead letter
@@ -103,17 +83,3 @@ func (e *Remaining) Error() string {
 	return e.Err.Error()
 }
 func (e *Remaining) Unwrap() error { return e.Err }
-
-// PanicError is the error of a record whose handler panicked or ended its
-// goroutine. It unwraps to nothing: a panic value is never an outcome.
-type PanicError struct {
-	Value any // nil when the goroutine was ended by runtime.Goexit
-	Stack []byte
-}
-
-func (e *PanicError) Error() string {
-	if e.Value == nil {
-		return fmt.Sprintf("handler ended its goroutine (runtime.Goexit)\n\n%s", e.Stack)
-	}
-	return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack)
-}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 func TestOutcomes(t *testing.T) {
@@ -55,11 +56,11 @@ func TestIsOverloaded(t *testing.T) {
 		errors.New("429"):                         false,
 		sluice.RetryAfter(2e9, errors.New("429")): false,
 	} {
-		if sluice.IsOverloaded(err) != want {
+		if outcomes.IsOverloaded(err) != want {
 			t.Errorf("IsOverloaded(%#v) is %v", err, !want)
 		}
 	}
-	if sluice.IsOverloaded(nil) {
+	if outcomes.IsOverloaded(nil) {
 		t.Error("nil is an overload")
 	}
 }

@@ -3,8 +3,8 @@ package batch
 import (
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 const (
@@ -67,7 +67,7 @@ func (b *Batcher[T]) wake() {
 // refused reports whether an item was refused for load.
 func refused(errs []error) bool {
 	for _, err := range errs {
-		if err != nil && sluice.IsOverloaded(err) {
+		if err != nil && outcomes.IsOverloaded(err) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // How controls a redrive. The zero How is ready to use.
@@ -363,7 +364,7 @@ func call(ctx context.Context, rt *sluice.Route, rec *sluice.Record) error {
 		returned := false
 		defer func() {
 			if !returned { // panic, or Goexit, which recover cannot see
-				err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
+				err = &outcomes.Panic{Value: recover(), Stack: debug.Stack()}
 			}
 			result <- err
 		}()

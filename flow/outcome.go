@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 var (
@@ -77,13 +78,13 @@ func judge(err error) verdict {
 			v.err = fmt.Errorf("%w: %w", errNoCause, err) // keeps the requested outcome
 		}
 	}
-	if r, ok := errors.AsType[*sluice.RetryError](err); ok {
+	if r, ok := errors.AsType[*outcomes.Retry](err); ok {
 		v.after = max(v.after, r.After)
 	}
 	switch {
 	case sluice.IsPermanent(err):
 		v.kind = permanent
-	case sluice.IsOverloaded(err):
+	case outcomes.IsOverloaded(err):
 		v.kind = overloaded
 	case v.after > 0:
 		v.kind = wish

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // Parked on demand is what failed with a plain error, not what was refused for
@@ -68,7 +69,7 @@ func TestParkWhileItRuns(t *testing.T) {
 					t.Errorf("%d parked, %d pending, want 1 pending", n, pending)
 				}
 				mustClose(t, f, 1)
-				if want := second == errDown; (len(d.recs) == 1) != want || calls.Load() == 3 != (sluice.IsOverloaded(second)) {
+				if want := second == errDown; (len(d.recs) == 1) != want || calls.Load() == 3 != (outcomes.IsOverloaded(second)) {
 					t.Errorf("%d parked after %d calls", len(d.recs), calls.Load())
 				}
 			})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
@@ -209,7 +210,7 @@ func TestPanicAndGoexitAreTheRecordsError(t *testing.T) {
 				}})
 				mustSubmit(t, f, recs("x", "y")...)
 				mustClose(t, f, 2)
-				var p *sluice.PanicError
+				var p *outcomes.Panic
 				if !errors.As(err, &p) || !strings.Contains(string(p.Stack), "explode") || !strings.Contains(err.Error(), string(p.Stack)) {
 					t.Errorf("error %v has no stack of the handler", err)
 				}

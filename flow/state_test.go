@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // A route on which nothing but one error happened counts nothing 11 minutes
@@ -295,7 +296,7 @@ func TestASkipLetsTheNextProbeGo(t *testing.T) {
 	}
 }
 
-func sluiceWish(err error) bool { var r *sluice.RetryError; return errors.As(err, &r) }
+func sluiceWish(err error) bool { var r *outcomes.Retry; return errors.As(err, &r) }
 
 func TestWhenAPartialOutageEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
@@ -245,7 +246,7 @@ func (f *Flow) dismiss(w *worker) {
 func (w *worker) pass() {
 	defer func() {
 		if w.phase != ours {
-			w.crashed(&sluice.PanicError{Value: recover(), Stack: debug.Stack()})
+			w.crashed(&outcomes.Panic{Value: recover(), Stack: debug.Stack()})
 		}
 	}()
 	if w.e.tasks == nil {

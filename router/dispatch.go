@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // Dispatch runs every route of rec, one after another in order of registration. It
@@ -16,7 +17,7 @@ import (
 // routes. Permanent failures are not repeated; if nothing else remains, their
 // errors are the outcome. Dispatch is a [sluice.Handler].
 //
-// A panic is the error of its route, a [*sluice.PanicError]. Dispatch applies no
+// A panic is the error of its route. Dispatch applies no
 // attempts, backoff, timeout or limits: a flow does.
 func (r *Router) Dispatch(ctx context.Context, rec *sluice.Record) error {
 	var buf [8]*sluice.Route
@@ -71,7 +72,7 @@ func round(ctx context.Context, rec *sluice.Record, todo []step, o outcome) erro
 		err := call(ctx, s.h, rec)
 		var (
 			part  *sluice.Remaining
-			retry *sluice.RetryError
+			retry *outcomes.Retry
 		)
 		switch {
 		case err == nil:
@@ -111,7 +112,7 @@ func round(ctx context.Context, rec *sluice.Record, todo []step, o outcome) erro
 func call(ctx context.Context, h sluice.Handler, rec *sluice.Record) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &sluice.PanicError{Value: v, Stack: debug.Stack()}
+			err = &outcomes.Panic{Value: v, Stack: debug.Stack()}
 		}
 	}()
 	return h(ctx, rec)

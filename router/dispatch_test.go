@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // script answers the n-th call of a handler with its n-th error.
@@ -139,7 +140,7 @@ func TestPanicIsAnError(t *testing.T) {
 	r.Handle("t#INSERT", func(context.Context, *sluice.Record) error { panic(sluice.Skip("thrown")) }, Name("throws"))
 	r.Handle("t#INSERT", func(context.Context, *sluice.Record) error { ran = true; return nil })
 	err := r.Dispatch(context.Background(), &sluice.Record{EventName: sluice.Insert, Table: "t"})
-	var p *sluice.PanicError
+	var p *outcomes.Panic
 	if !errors.As(err, &p) || !strings.Contains(string(p.Stack), "dispatch_test.go") {
 		t.Errorf("error %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // Run runs records through the handlers of m, usually a router, in a real flow,
@@ -188,7 +189,7 @@ func (r *runner) handler(route *sluice.Route, h sluice.Handler) sluice.Handler {
 			if returned {
 				return
 			}
-			p := &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
+			p := &outcomes.Panic{Value: recover(), Stack: debug.Stack()}
 			if p.Value == nil { // such as t.FailNow: once is enough
 				r.mu.Lock()
 				defer r.mu.Unlock()
@@ -236,7 +237,7 @@ func (r *runner) failed(o *Outcome, err error, attempts int, route *sluice.Route
 		}
 		return now
 	}
-	if _, ok := errors.AsType[*sluice.RetryError](err); ok {
+	if _, ok := errors.AsType[*outcomes.Retry](err); ok {
 		return atOnce{err}
 	}
 	return err
@@ -249,7 +250,7 @@ type atOnce struct{ err error }
 func (e atOnce) Error() string        { return e.err.Error() }
 func (e atOnce) Is(target error) bool { return errors.Is(e.err, target) }
 func (e atOnce) As(target any) bool {
-	if _, delay := target.(**sluice.RetryError); delay {
+	if _, delay := target.(**outcomes.Retry); delay {
 		return false
 	}
 	return errors.As(e.err, target)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 )
@@ -102,7 +103,7 @@ func TestRunTellsWhatHappened(t *testing.T) {
 	if len(poison.Errs) != 2 || poison.Errs[0] != errDown || poison.Err != errDown { //nolint:errorlint // the very error that the handler returned
 		t.Errorf("record 2: %+v", poison)
 	}
-	if p, ok := errors.AsType[*sluice.PanicError](res.Of(3)[1].Err); !ok || p.Value != "oh" {
+	if p, ok := errors.AsType[*outcomes.Panic](res.Of(3)[1].Err); !ok || p.Value != "oh" {
 		t.Errorf("record 3: %v", res.Of(3)[1].Err)
 	}
 }
@@ -136,7 +137,7 @@ func TestRunDoesNotWait(t *testing.T) {
 1 INSERT {"pk":"b"} order#*: done after 2 calls
 `)
 		first := res.Outcomes[0].Errs
-		if retry, ok := errors.AsType[*sluice.RetryError](first[0]); !ok || retry.After != time.Hour || !errors.Is(first[0], errDown) {
+		if retry, ok := errors.AsType[*outcomes.Retry](first[0]); !ok || retry.After != time.Hour || !errors.Is(first[0], errDown) {
 			t.Errorf("the handler's own error: %v", first[0])
 		}
 	})
@@ -186,7 +187,7 @@ func TestRunWithGoexit(t *testing.T) {
 		t.Fatalf("%d calls\n%v", calls, res)
 	}
 	for _, o := range res.Outcomes {
-		if p, ok := errors.AsType[*sluice.PanicError](o.Err); o.Result != flow.Parked || o.Calls != 1 || !ok || p.Value != nil {
+		if p, ok := errors.AsType[*outcomes.Panic](o.Err); o.Result != flow.Parked || o.Calls != 1 || !ok || p.Value != nil {
 			t.Errorf("%v", o)
 		}
 	}

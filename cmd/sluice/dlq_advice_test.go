@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/letters"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // docs/dead-letters.md has what sluice dlq show says.
@@ -46,8 +47,8 @@ func TestAdvice(t *testing.T) {
 	for text, want := range map[string]string{
 		refused.Error(): "mapping",
 		document.NewError(document.Op{}, 400, "illegal_argument_exception", "no").Error(): "OpenSearch refuses this document",
-		(&sluice.PanicError{Value: "ouch", Stack: []byte("goroutine 1")}).Error():         "The handler has a bug",
-		(&sluice.PanicError{}).Error():                                                         "The handler has a bug",
+		(&outcomes.Panic{Value: "ouch", Stack: []byte("goroutine 1")}).Error():            "The handler has a bug",
+		(&outcomes.Panic{}).Error():                                                            "The handler has a bug",
 		sluice.DecodeRecord([]byte(`{"eventName":`)).Err().Error():                             "Something changed the record",
 		`when "new.n > 1", line 1, column 7: a text > a number: want two numbers or two texts`: "The expression of the route",
 		`when "new.n": it is a number, want true or false`:                                     "The expression of the route",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // failing makes the deletes of rows fail as say says.
@@ -90,7 +91,7 @@ func TestRetryAfterOfTheSink(t *testing.T) {
 	w := points(3)
 	w.failing(func(string) error { return sluice.RetryAfter(time.Minute, errors.New("throttled")) })
 	err := must(t, w.config()).Work(t.Context(), record(sluice.Message{Body: body}))
-	var after *sluice.RetryError
+	var after *outcomes.Retry
 	if !errors.As(err, &after) || after.After != time.Minute {
 		t.Error(err)
 	}
@@ -197,7 +198,7 @@ func TestPanicsAreErrors(t *testing.T) {
 		c := w.config()
 		change(&c)
 		err := must(t, c).Work(t.Context(), record(sluice.Message{Body: body}))
-		var p *sluice.PanicError
+		var p *outcomes.Panic
 		if !errors.As(err, &p) || p.Value != "oh" || !strings.Contains(string(p.Stack), "failures_test.go") {
 			t.Errorf("%s: %v", name, err)
 		}

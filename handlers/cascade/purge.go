@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/keyhash"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 const (
@@ -394,7 +395,7 @@ func (p *purge) guard(f func() error) {
 		if returned {
 			return
 		}
-		p.fail(&sluice.PanicError{Value: recover(), Stack: debug.Stack()})
+		p.fail(&outcomes.Panic{Value: recover(), Stack: debug.Stack()})
 	}()
 	err := f()
 	returned = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -163,7 +164,7 @@ func TestOneAtATime(t *testing.T) {
 		synctest.Wait()
 		second := w.consumer(t)
 		err := second.Try(t.Context(), ring())
-		var retry *sluice.RetryError
+		var retry *outcomes.Retry
 		if !errors.As(err, &retry) || retry.After != 2*time.Minute || calls.Load() != 1 {
 			t.Fatalf("%v; %d calls", err, calls.Load())
 		}
@@ -235,7 +236,7 @@ func TestOutcomeIsNotWritten(t *testing.T) {
 		took := w.Now().Sub(start)
 		w.contact, w.Fault = nil, nil
 		err := c.Try(t.Context(), ring())
-		retry, ok := errors.AsType[*sluice.RetryError](err)
+		retry, ok := errors.AsType[*outcomes.Retry](err)
 		if !ok || retry.After != 2*time.Minute-took || took > 30*time.Second || len(w.calls) != 1 {
 			t.Fatal(err, took)
 		}

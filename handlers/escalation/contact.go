@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/keyhash"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // called is the result of one call of Contact; outcome is "" if it will be
@@ -88,7 +89,7 @@ func (l *lease) outcome() string {
 // soonest returns the error with the earliest retry.
 func soonest(failed []error) error {
 	wait := func(err error) time.Duration {
-		if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
+		if retry, ok := errors.AsType[*outcomes.Retry](err); ok {
 			return retry.After
 		}
 		return 0
@@ -132,7 +133,7 @@ func (s *Consumer) call(ctx context.Context, t Try) error {
 		ended := false
 		defer func() {
 			if !ended {
-				err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
+				err = &outcomes.Panic{Value: recover(), Stack: debug.Stack()}
 			}
 			result <- err
 		}()
@@ -146,7 +147,7 @@ func (s *Consumer) call(ctx context.Context, t Try) error {
 // for.
 func (s *Consumer) tooLate(t Try, err error) bool {
 	next := s.c.Config.Now()
-	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
+	if retry, ok := errors.AsType[*outcomes.Retry](err); ok {
 		next = next.Add(retry.After)
 	}
 	return !next.Before(t.Escalation.awake(t.NotBefore).Add(s.c.GiveUpAfter))
@@ -155,7 +156,7 @@ func (s *Consumer) tooLate(t Try, err error) bool {
 // again is the outcome of a message whose step is retried. Only the wait of the
 // provider's error is passed on: its other outcomes do not concern the record.
 func again(t Try, err error) error {
-	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
+	if retry, ok := errors.AsType[*outcomes.Retry](err); ok {
 		return sluice.RetryAfter(retry.After, fmt.Errorf("step %s: contacting: %w", keyhash.Text(t.DedupeKey), retry.Err))
 	}
 	if _, ok := errors.AsType[*sluice.Remaining](err); ok {

@@ -8,6 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/keyhash"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // Escalator has the handlers of one kind of escalation. It is safe for concurrent
@@ -69,7 +70,7 @@ func (s *Escalator) begin(ctx context.Context, rec *sluice.Record, e Escalation,
 		return s.advance(ctx, e, nil)
 	}
 	r := &sluice.Remaining{Rest: rest, Err: err}
-	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
+	if retry, ok := errors.AsType[*outcomes.Retry](err); ok {
 		r.After = retry.After
 	}
 	return r

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 func TestOnce(t *testing.T) {
@@ -130,7 +131,7 @@ func TestCrash(t *testing.T) {
 
 		time.Sleep(5 * time.Second)
 		err := tb.wrap(h)(t.Context(), event())
-		retry, claimed := (*sluice.RetryError)(nil), (*inProgressError)(nil)
+		retry, claimed := (*outcomes.Retry)(nil), (*inProgressError)(nil)
 		if !errors.As(err, &retry) || retry.After != 15*time.Second+time.Millisecond || !errors.As(err, &claimed) || !claimed.Until.Equal(begin.Add(20*time.Second)) || h.calls != 0 {
 			t.Fatalf("%v, %d calls", err, h.calls)
 		}

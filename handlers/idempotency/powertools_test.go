@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // Rows as AWS Lambda Powertools for Python writes them, under an id of ours.
@@ -36,7 +37,7 @@ func TestRowsOfPowertools(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tb, h := newTable(tt.row), &handler{}
 				err := tb.wrap(h)(t.Context(), event())
-				var retry *sluice.RetryError
+				var retry *outcomes.Retry
 				if errors.As(err, &retry) != (tt.wait > 0) || retry != nil && retry.After != tt.wait || h.calls != tt.calls {
 					t.Errorf("%v, %d calls", err, h.calls)
 				}

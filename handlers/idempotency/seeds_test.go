@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // Two workers get the same record again and again, die in the middle, fail, and
@@ -73,7 +74,7 @@ func TestSeeds(t *testing.T) {
 							return
 						}
 						wait := time.Second
-						if r, ok := errors.AsType[*sluice.RetryError](err); ok {
+						if r, ok := errors.AsType[*outcomes.Retry](err); ok {
 							wait = r.After
 						}
 						if part, ok := errors.AsType[*sluice.Remaining](err); ok {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -169,7 +170,7 @@ func TestForgetDeletedAsksTheTable(t *testing.T) {
 		if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || sluice.IsPermanent(err)) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if wait := new(sluice.RetryError); tt.want == "gc_deletes" && !errors.As(err, &wait) {
+		if wait := new(outcomes.Retry); tt.want == "gc_deletes" && !errors.As(err, &wait) {
 			t.Errorf("%v: would be parked as poison before the index forgets", err)
 		}
 	}

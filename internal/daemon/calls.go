@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/internal/retrying"
 	"github.com/sluicehq/sluice/internal/routed"
 )
@@ -222,13 +223,13 @@ func (rc *routeCalls) end(c *oneCall, rec *sluice.Record, err error) {
 // that asks for a delay says that it has not.
 func tellsOfRoute(err error) bool {
 	var after time.Duration
-	if wish, ok := errors.AsType[*sluice.RetryError](err); ok {
+	if wish, ok := errors.AsType[*outcomes.Retry](err); ok {
 		after = wish.After
 	}
 	if rest, ok := errors.AsType[*sluice.Remaining](err); ok {
 		after = max(after, rest.After)
 	}
-	return !sluice.IsSkip(err) && !sluice.IsPermanent(err) && (after <= 0 || sluice.IsOverloaded(err))
+	return !sluice.IsSkip(err) && !sluice.IsPermanent(err) && (after <= 0 || outcomes.IsOverloaded(err))
 }
 
 // failed notes a failure. mu is held.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // World has tables, queues and a clock. It is used in a bubble of
@@ -193,7 +194,7 @@ func (w *World) message(ctx context.Context, h sluice.Handler, m *message) error
 }
 
 func wait(err error) time.Duration {
-	if r, ok := errors.AsType[*sluice.RetryError](err); ok {
+	if r, ok := errors.AsType[*outcomes.Retry](err); ok {
 		return r.After
 	}
 	return time.Second

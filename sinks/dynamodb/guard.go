@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/internal/parallel"
 )
 
@@ -59,7 +59,7 @@ func (g *guard) ask(ctx context.Context) {
 	err := errGuardEnded
 	defer func() {
 		if p := recover(); p != nil {
-			err = &sluice.PanicError{Value: p, Stack: debug.Stack()}
+			err = &outcomes.Panic{Value: p, Stack: debug.Stack()}
 		}
 		if err != nil {
 			err = fmt.Errorf("not sent: %w", err)

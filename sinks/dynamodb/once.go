@@ -20,6 +20,7 @@ import (
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/commits"
 	"github.com/sluicehq/sluice/internal/keyhash"
+	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
@@ -213,7 +214,7 @@ func (o *once) run(deadline time.Time, t *transaction) {
 	}()
 	defer func() {
 		if !returned {
-			t.fail(outcome{err: o.explain(&sluice.PanicError{Value: recover(), Stack: debug.Stack()})})
+			t.fail(outcome{err: o.explain(&outcomes.Panic{Value: recover(), Stack: debug.Stack()})})
 		}
 	}()
 	o.apply(ctx, t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -51,8 +52,8 @@ func TestOverloaded(t *testing.T) {
 					other: func(string) (int, string) { return tt.status, refusal(tt.code) },
 				}
 				err := call(t.Context(), s.store(t, Options{Attempts: 2, Keys: map[string][]string{"t": {"pk"}}}))
-				if err == nil || sluice.IsOverloaded(err) != tt.want || sluice.IsPermanent(err) != (tt.code == "ValidationException") {
-					t.Errorf("%s, %d %s: overloaded %v: %v", name, tt.status, tt.code, sluice.IsOverloaded(err), err)
+				if err == nil || outcomes.IsOverloaded(err) != tt.want || sluice.IsPermanent(err) != (tt.code == "ValidationException") {
+					t.Errorf("%s, %d %s: overloaded %v: %v", name, tt.status, tt.code, outcomes.IsOverloaded(err), err)
 				}
 			})
 		}
@@ -65,7 +66,7 @@ func TestOverloadedInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tablesStub{reply: func(int, []string) stubbed { return stubbed{back: []string{"t-a"}} }}
 		err := s.store(t, Options{Attempts: 2}).Delete(t.Context(), "t", thing("a", ""))
-		if !sluice.IsOverloaded(err) || !errors.Is(err, errUnprocessed) {
+		if !outcomes.IsOverloaded(err) || !errors.Is(err, errUnprocessed) {
 			t.Errorf("unprocessed: %v", err)
 		}
 	})
@@ -74,11 +75,11 @@ func TestOverloadedInPart(t *testing.T) {
 			s := tablesStub{other: func(string) (int, string) { return 400, cancel("None", code) }}
 			st := s.store(t, Options{Attempts: 2})
 			err := st.Transact(t.Context(), dynamo.Put("t", thing("a", "1")), dynamo.Put("t", thing("b", "1")))
-			if err == nil || sluice.IsOverloaded(err) != want || sluice.IsPermanent(err) != (code == "ValidationError") {
+			if err == nil || outcomes.IsOverloaded(err) != want || sluice.IsPermanent(err) != (code == "ValidationError") {
 				t.Errorf("Transact, %s: %v", code, err)
 			}
 			_, err = st.Once(t.Context(), dynamo.Unit{Marker: marker("e"), Ops: []dynamo.Op{dynamo.Put("t", thing("a", "1"))}})
-			if err == nil || sluice.IsOverloaded(err) != want || sluice.IsPermanent(err) != (code == "ValidationError") {
+			if err == nil || outcomes.IsOverloaded(err) != want || sluice.IsPermanent(err) != (code == "ValidationError") {
 				t.Errorf("Once, %s: %v", code, err)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // A document whose fields or values are called like errors is refused for good: it
@@ -113,7 +114,7 @@ func TestBadRequestsThatMeanNotNow(t *testing.T) {
 					got = "done"
 				case sluice.IsPermanent(err):
 					got = parked
-				case sluice.IsOverloaded(err):
+				case outcomes.IsOverloaded(err):
 					got = overloaded
 				}
 				if got != tt.want {

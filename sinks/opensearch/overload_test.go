@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 const errorBody = `{"error":{"root_cause":[{"type":%[2]q,"reason":"r"}],"type":%[2]q,"reason":"r"},"status":%[1]d}`
@@ -54,8 +55,8 @@ func TestOverloaded(t *testing.T) {
 		t.Helper()
 		var told *document.Error
 		var status *StatusError
-		if err == nil || sluice.IsOverloaded(err) != want || sluice.IsPermanent(err) != permanent || !errors.As(err, &told) && !errors.As(err, &status) {
-			t.Errorf("%s: overloaded %v, permanent %v: %v", what, sluice.IsOverloaded(err), sluice.IsPermanent(err), err)
+		if err == nil || outcomes.IsOverloaded(err) != want || sluice.IsPermanent(err) != permanent || !errors.As(err, &told) && !errors.As(err, &status) {
+			t.Errorf("%s: overloaded %v, permanent %v: %v", what, outcomes.IsOverloaded(err), sluice.IsPermanent(err), err)
 		}
 	}
 	for _, tt := range overloads {
@@ -84,7 +85,7 @@ func TestOverloadedRead(t *testing.T) {
 			}
 			_, err = client.Get(t.Context(), []document.Ref{{Index: "i", ID: "a"}})
 			var status *StatusError
-			if !errors.As(err, &status) || sluice.IsOverloaded(err) != tt.want {
+			if !errors.As(err, &status) || outcomes.IsOverloaded(err) != tt.want {
 				t.Errorf("%d %s: %v", tt.status, tt.typ, err)
 			}
 		})
@@ -94,7 +95,7 @@ func TestOverloadedRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = client.Get(t.Context(), []document.Ref{{Index: "i", ID: "a"}}); err == nil || sluice.IsOverloaded(err) != want {
+		if _, err = client.Get(t.Context(), []document.Ref{{Index: "i", ID: "a"}}); err == nil || outcomes.IsOverloaded(err) != want {
 			t.Errorf("one document, %s: %v", typ, err)
 		}
 	}
@@ -118,8 +119,8 @@ func TestRetryAfter(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.Write(t.Context(), put("i", "a", "{}"))
-		retry, ok := errors.AsType[*sluice.RetryError](err)
-		if !ok || retry.After != 20*time.Second || !sluice.IsOverloaded(err) || sluice.IsPermanent(err) {
+		retry, ok := errors.AsType[*outcomes.Retry](err)
+		if !ok || retry.After != 20*time.Second || !outcomes.IsOverloaded(err) || sluice.IsPermanent(err) {
 			t.Errorf("%v", err)
 		}
 		if fmt.Sprint(at) != "[0s 20s 40s]" {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // What SQS refuses for load is Overloaded, and nothing else is: of a message, and
@@ -46,8 +47,8 @@ func TestOverloaded(t *testing.T) {
 				return answer{status: tt.status, code: tt.code}
 			}}
 			err := s.queue(t, standard, Options{}).Send(t.Context(), messages("a")[0])
-			if err == nil || sluice.IsOverloaded(err) != tt.want || sluice.IsPermanent(err) != tt.permanent {
-				t.Errorf("%d %s: overloaded %v, permanent %v: %v", tt.status, tt.code, sluice.IsOverloaded(err), sluice.IsPermanent(err), err)
+			if err == nil || outcomes.IsOverloaded(err) != tt.want || sluice.IsPermanent(err) != tt.permanent {
+				t.Errorf("%d %s: overloaded %v, permanent %v: %v", tt.status, tt.code, outcomes.IsOverloaded(err), sluice.IsPermanent(err), err)
 			}
 		})
 	}
@@ -58,7 +59,7 @@ func TestOverloadedWhenTheQueueIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stub{status: 400, code: "RequestThrottled"}
 		err := s.queue(t, "jobs", Options{}).Send(t.Context(), messages("a")[0])
-		if !sluice.IsOverloaded(err) {
+		if !outcomes.IsOverloaded(err) {
 			t.Errorf("not overloaded: %v", err)
 		}
 	})

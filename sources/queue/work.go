@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // work runs a lane's messages one after another. It deletes a message before it
@@ -220,10 +221,10 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	if last.route != nil {
 		f.Route = last.route.Name
 	}
-	if last.route != nil && (asked(err) <= 0 || sluice.IsOverloaded(err)) { // a RetryAfter alone says nothing about the route
+	if last.route != nil && (asked(err) <= 0 || outcomes.IsOverloaded(err)) { // a RetryAfter alone says nothing about the route
 		var counted int
 		counted, open = s.judge.failed(last.route.Name, m.ID, err, &f)
-		poison = m.Received >= route.Attempts && counted > 1 && !open && !sluice.IsOverloaded(err)
+		poison = m.Received >= route.Attempts && counted > 1 && !open && !outcomes.IsOverloaded(err)
 		if open {
 			s.pace.failed(now)
 		}
@@ -278,7 +279,7 @@ func (s *source) park(t terms, rec *sluice.Record, f sluice.Failure, ended int) 
 		returned := false
 		defer func() {
 			if !returned {
-				err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
+				err = &outcomes.Panic{Value: recover(), Stack: debug.Stack()}
 			}
 			result <- err
 		}()
@@ -302,7 +303,7 @@ func asked(err error) (after time.Duration) {
 	if r, ok := errors.AsType[*sluice.Remaining](err); ok {
 		after = r.After
 	}
-	if r, ok := errors.AsType[*sluice.RetryError](err); ok {
+	if r, ok := errors.AsType[*outcomes.Retry](err); ok {
 		after = max(after, r.After)
 	}
 	return after

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 func client(t *testing.T, o Options) *Client {
@@ -28,17 +29,17 @@ func client(t *testing.T, o Options) *Client {
 var local = Options{AllowHTTP: true, AllowPrivate: true, Now: func() time.Time { return time.Date(2024, 5, 1, 10, 0, 0, 0, time.UTC) }}
 
 func outcome(err error) string {
-	retry, after := errors.AsType[*sluice.RetryError](err)
+	retry, after := errors.AsType[*outcomes.Retry](err)
 	switch {
 	case err == nil:
 		return "done"
 	case sluice.IsPermanent(err):
 		return "permanent"
-	case after && sluice.IsOverloaded(err):
+	case after && outcomes.IsOverloaded(err):
 		return "overloaded, after " + retry.After.String()
 	case after:
 		return "after " + retry.After.String()
-	case sluice.IsOverloaded(err):
+	case outcomes.IsOverloaded(err):
 		return "overloaded"
 	}
 	return "again"
