@@ -55,7 +55,7 @@ func (e *EnvelopeError) Error() string {
 // split data into records. A duplicate member is an error if Sluice reads that
 // member. Sluice ignores other members, but they must be valid JSON.
 func DecodeEvent(data []byte) (Page, error) {
-	d := decoder{b: data, lambda: true}
+	d := decoder{Reader: jsonscan.Reader{B: data}, lambda: true}
 	i := jsonscan.Space(data, 0)
 	if i < len(data) && data[i] == '[' {
 		i = d.records(i)
@@ -67,7 +67,7 @@ func DecodeEvent(data []byte) (Page, error) {
 
 // DecodeGetRecords decodes the body of a GetRecords response, like DecodeEvent.
 func DecodeGetRecords(data []byte, src Source) (Page, error) {
-	d := decoder{b: data, src: src}
+	d := decoder{Reader: jsonscan.Reader{B: data}, src: src}
 	return d.end(d.envelope(jsonscan.Space(data, 0)))
 }
 
@@ -79,7 +79,7 @@ func DecodeRecord(data []byte) *Record {
 	if j, ok := queued(data); ok {
 		return j.record(data)
 	}
-	d := decoder{b: data, single: true}
+	d := decoder{Reader: jsonscan.Reader{B: data}, single: true}
 	rec := new(Record)
 	i := jsonscan.Space(data, 0)
 	end := d.record(rec, i)
@@ -97,17 +97,14 @@ func DecodeRecord(data []byte) *Record {
 }
 
 // decoder decodes one envelope. Its methods take the offset of a value and return
-// the offset after it, or -1 with err set.
+// the offset after it, or -1 with Err set.
 type decoder struct {
-	b      []byte
+	jsonscan.Reader
 	src    Source
 	lambda bool // the input is a Lambda event
 	single bool // the input is one record
 	page   Page
 	parser item.Parser
-
-	off int // offset of the failure
-	err error
 
 	ours  bool  // a stream record was seen; then a record of another source fails alone
 	start int   // offset of the current record
@@ -120,44 +117,39 @@ type decoder struct {
 
 func (d *decoder) end(i int) (Page, error) {
 	if i >= 0 {
-		if i = jsonscan.Space(d.b, i); i != len(d.b) {
-			d.fail(i, "data after the batch")
+		if i = jsonscan.Space(d.B, i); i != len(d.B) {
+			d.Fail(i, "data after the batch")
 		}
 	}
-	if d.err != nil {
-		if e, ok := errors.AsType[*EnvelopeError](d.err); ok {
+	if d.Err != nil {
+		if e, ok := errors.AsType[*EnvelopeError](d.Err); ok {
 			return Page{}, e
 		}
-		return Page{}, &EnvelopeError{Offset: d.off, Msg: d.err.Error()}
+		return Page{}, &EnvelopeError{Offset: d.Off, Msg: d.Err.Error()}
 	}
 	return d.page, nil
 }
 
-func (d *decoder) fail(i int, msg string) int {
-	d.off, d.err = i, errors.New(msg)
-	return -1
-}
-
 // envelope decodes the object {"Records":[…],…} at i.
 func (d *decoder) envelope(i int) int {
-	b := d.b
+	b := d.B
 	if i >= len(b) || b[i] != '{' {
-		return d.fail(i, "it is "+looksLike(b, i)+"; "+d.wanted())
+		return d.Fail(i, "it is "+jsonscan.LooksLike(b, i)+"; "+d.wanted())
 	}
 	start := i
 	var names []string
 	var window Window
 	inWindow := false
-	more, i := d.open(i)
+	more, i := d.Open(i)
 	for more {
-		name, v := d.name(i)
+		name, v := d.Name(i)
 		if v < 0 {
 			return v
 		}
 		switch string(name) {
 		case "Records", "NextShardIterator", "state", "isFinalInvokeForWindow":
 			if slices.Contains(names, string(name)) {
-				return d.fail(i, "duplicate member "+string(name))
+				return d.Fail(i, "duplicate member "+string(name))
 			}
 		}
 		names = append(names, string(name))
@@ -166,26 +158,26 @@ func (d *decoder) envelope(i int) int {
 			i = d.records(v)
 		case "NextShardIterator":
 			var t []byte
-			t, i = d.text(v, "NextShardIterator")
+			t, i = d.Text(v, "NextShardIterator")
 			d.page.NextShardIterator = string(t)
 		case "state":
-			if i = d.skip(v); i >= 0 {
+			if i = d.Skip(v); i >= 0 {
 				window.State, inWindow = b[v:i:i], true
 			}
 		case "window":
-			i, inWindow = d.skip(v), true
+			i, inWindow = d.Skip(v), true
 		case "isFinalInvokeForWindow":
-			i, inWindow = d.skip(v), true
+			i, inWindow = d.Skip(v), true
 			window.Final = b[v] == 't'
 		default:
-			i = d.skip(v)
+			i = d.Skip(v)
 		}
-		more, i = d.more(i)
+		more, i = d.More(i)
 	}
 	switch {
 	case i < 0:
 	case d.page.Records == nil || d.lambda && slices.Contains(names, "NextShardIterator"):
-		return d.fail(start, "it is "+looksLikeObject(names)+"; "+d.wanted())
+		return d.Fail(start, "it is "+looksLikeObject(names)+"; "+d.wanted())
 	case d.lambda && inWindow:
 		d.page.Window = &window
 	}
@@ -197,30 +189,6 @@ func (d *decoder) wanted() string {
 		return `wanted is {"Records":[…]} from an event source mapping of a DynamoDB stream, or a bare array of its records from EventBridge Pipes`
 	}
 	return `wanted is the body of a GetRecords answer of DynamoDB Streams, {"Records":[…],"NextShardIterator":…}`
-}
-
-// looksLike names the JSON value at b[i] that is not an object.
-func looksLike(b []byte, i int) string {
-	if i >= len(b) {
-		return "empty"
-	}
-	switch b[i] {
-	case '[':
-		return "a bare array"
-	case '"':
-		return "a JSON string"
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	}
-	switch {
-	case b[i] == '-' || b[i]-'0' <= 9:
-		return "a number"
-	case strings.HasPrefix(string(b[i:min(len(b), i+3)]), "\uFEFF"):
-		return "text behind a byte order mark (the bytes EF BB BF), which JSON does not allow: save it as UTF-8 without one"
-	}
-	return "no JSON"
 }
 
 // looksLikeObject names an object without records by its members.
@@ -267,9 +235,9 @@ func foreign(source string) string {
 
 // records decodes the array at i.
 func (d *decoder) records(i int) int {
-	b := d.b
+	b := d.B
 	if b[i] != '[' {
-		return d.fail(i, "Records is not an array but "+looksLike(b, i))
+		return d.Fail(i, "Records is not an array but "+jsonscan.LooksLike(b, i))
 	}
 	recs := []Record{}
 	i = jsonscan.Space(b, i+1)
@@ -280,19 +248,19 @@ func (d *decoder) records(i int) int {
 	for {
 		start := i
 		if i >= len(b) || b[i] == ',' || b[i] == ']' || b[i] == '}' {
-			return d.fail(i, "a record is expected")
+			return d.Fail(i, "a record is expected")
 		}
 		recs = append(recs, Record{})
 		rec := &recs[len(recs)-1]
 		if i = d.record(rec, start); i < 0 {
-			if _, ok := errors.AsType[*EnvelopeError](d.err); ok {
+			if _, ok := errors.AsType[*EnvelopeError](d.Err); ok {
 				return -1
 			}
 			if i = jsonscan.Loose(b, start); i < 0 || several(b[start:i]) {
 				return -1
 			}
 			rec.fail(d.failure())
-			d.err = nil
+			d.Err = nil
 		}
 		rec.raw = b[start:i:i]
 		if len(recs) == 1 {
@@ -303,12 +271,12 @@ func (d *decoder) records(i int) int {
 		}
 		switch {
 		case i >= len(b):
-			return d.fail(i, "unexpected end")
+			return d.Fail(i, "unexpected end")
 		case b[i] == ']':
 			d.page.Records = recs
 			return i + 1
 		case b[i] != ',':
-			return d.fail(i, "missing comma between records")
+			return d.Fail(i, "missing comma between records")
 		}
 		i = jsonscan.Space(b, i+1)
 	}

@@ -16,14 +16,14 @@ func (r *Record) fail(err error) { r.err = Permanent(fmt.Errorf("undecodable rec
 // record decodes the record at i and returns the offset after it, or -1. It notes
 // a bad member and reads on, because a failed record still needs its position.
 func (d *decoder) record(rec *Record, i int) int {
-	b := d.b
+	b := d.B
 	d.start, d.noted = i, nil
 	if i >= len(b) || b[i] != '{' {
-		return d.fail(i, "a record is an object, this is "+looksLike(b, i))
+		return d.Fail(i, "a record is an object, this is "+jsonscan.LooksLike(b, i))
 	}
 	var seen member
 	shape := &d.outer
-	more, i := d.open(i)
+	more, i := d.Open(i)
 	for nth := 0; more; nth++ {
 		id, v := d.member(shape, nth, i)
 		if v < 0 {
@@ -37,10 +37,10 @@ func (d *decoder) record(rec *Record, i int) int {
 		var t []byte
 		switch id {
 		case eventID:
-			t, i = d.text(v, "eventID")
+			t, i = d.Text(v, "eventID")
 			rec.EventID = d.copy(t)
 		case eventName:
-			t, i = d.text(v, "eventName")
+			t, i = d.Text(v, "eventName")
 			rec.EventName = d.eventName(t)
 		case eventSource:
 			var source string
@@ -50,8 +50,8 @@ func (d *decoder) record(rec *Record, i int) int {
 			case d.ours || d.single:
 				d.note("it comes from elsewhere: " + foreign(source))
 			default:
-				d.off = d.start
-				d.err = &EnvelopeError{Offset: d.start, Msg: "its records are " + foreign(source) + "; " + d.wanted()}
+				d.Off = d.start
+				d.Err = &EnvelopeError{Offset: d.start, Msg: "its records are " + foreign(source) + "; " + d.wanted()}
 				i = -1
 			}
 		case region:
@@ -63,18 +63,18 @@ func (d *decoder) record(rec *Record, i int) int {
 		case change:
 			i = d.change(rec, v)
 		case duplicate:
-			i = d.skip(v)
+			i = d.Skip(v)
 		default:
 			i = d.unread(shape, nth, v)
 		}
 		if i < 0 {
 			i = d.past(v)
 		}
-		more, i = d.more(i)
+		more, i = d.More(i)
 	}
 	d.complete(rec, seen)
 	if i >= 0 && d.noted != nil {
-		d.off, d.err = d.start, d.noted
+		d.Off, d.Err = d.start, d.noted
 		return -1
 	}
 	return i
@@ -113,7 +113,7 @@ func (d *decoder) note(msg string) {
 // duplicate notes a repeated member, whose name stands at i. The first occurrence
 // counts. Two positions make both invalid.
 func (d *decoder) duplicate(rec *Record, id member, i int) member {
-	d.note("duplicate member " + nameAt(d.b, i))
+	d.note("duplicate member " + nameAt(d.B, i))
 	if id == sequence || id == change {
 		rec.Sequence = ""
 	}
@@ -124,15 +124,15 @@ func (d *decoder) duplicate(rec *Record, id member, i int) member {
 // record can still read the position. It returns -1 if the value has no detectable
 // end, or if the whole batch failed.
 func (d *decoder) past(v int) int {
-	if _, ok := d.err.(*EnvelopeError); ok {
+	if _, ok := d.Err.(*EnvelopeError); ok {
 		return -1
 	}
-	end := jsonscan.Loose(d.b, v)
+	end := jsonscan.Loose(d.B, v)
 	if end >= 0 {
 		if d.noted == nil {
 			d.noted = d.failure()
 		}
-		d.err = nil
+		d.Err = nil
 	}
 	return end
 }
@@ -140,10 +140,10 @@ func (d *decoder) past(v int) int {
 // failure returns the error of the current record, with the offset in the record
 // if a byte is at fault.
 func (d *decoder) failure() error {
-	if _, ok := d.err.(*item.SyntaxError); ok || errors.Is(d.err, d.noted) {
-		return d.err
+	if _, ok := d.Err.(*item.SyntaxError); ok || errors.Is(d.Err, d.noted) {
+		return d.Err
 	}
-	return fmt.Errorf("offset %d: %w", d.off-d.start, d.err)
+	return fmt.Errorf("offset %d: %w", d.Off-d.start, d.Err)
 }
 
 func (d *decoder) eventName(t []byte) EventName {
@@ -166,14 +166,14 @@ func (d *decoder) eventName(t []byte) EventName {
 }
 
 func (d *decoder) identity(rec *Record, i int) int {
-	if d.b[i] == 'n' {
-		return d.skip(i)
+	if d.B[i] == 'n' {
+		return d.Skip(i)
 	}
 	var u UserIdentity
 	var seen [2]bool
-	more, i := d.open(i)
+	more, i := d.Open(i)
 	for more {
-		name, v := d.name(i)
+		name, v := d.Name(i)
 		if v < 0 {
 			return v
 		}
@@ -183,17 +183,17 @@ func (d *decoder) identity(rec *Record, i int) int {
 		case "principalId", "PrincipalId":
 			into, nth = &u.PrincipalID, 1
 		default:
-			more, i = d.more(d.skip(v))
+			more, i = d.More(d.Skip(v))
 			continue
 		}
 		if seen[nth] {
-			return d.fail(i, "duplicate member userIdentity."+string(name))
+			return d.Fail(i, "duplicate member userIdentity."+string(name))
 		}
 		seen[nth] = true
 		var t []byte
-		t, i = d.text(v, "userIdentity."+string(name))
+		t, i = d.Text(v, "userIdentity."+string(name))
 		*into = string(t)
-		more, i = d.more(i)
+		more, i = d.More(i)
 	}
 	if i >= 0 {
 		rec.UserIdentity = &u
@@ -203,13 +203,13 @@ func (d *decoder) identity(rec *Record, i int) int {
 
 // change decodes the member "dynamodb".
 func (d *decoder) change(rec *Record, i int) int {
-	b := d.b
+	b := d.B
 	if b[i] == 'n' {
-		return d.skip(i)
+		return d.Skip(i)
 	}
 	var seen member
 	shape := &d.inner
-	more, i := d.open(i)
+	more, i := d.Open(i)
 	for nth := 0; more; nth++ {
 		id, v := d.member(shape, nth, i)
 		if v < 0 {
@@ -230,7 +230,7 @@ func (d *decoder) change(rec *Record, i int) int {
 			i = d.image(&rec.Old, "dynamodb.OldImage", v)
 		case sequence:
 			var t []byte
-			t, i = d.text(v, "SequenceNumber")
+			t, i = d.Text(v, "SequenceNumber")
 			if rec.Sequence = Sequence(d.copy(t)); t != nil && !rec.Sequence.Valid() {
 				d.note(fmt.Sprintf("invalid SequenceNumber %.60q", t))
 			}
@@ -239,26 +239,26 @@ func (d *decoder) change(rec *Record, i int) int {
 		case viewType:
 			rec.ViewType, i = d.recurring(shape, nth, v, "StreamViewType")
 		case duplicate:
-			i = d.skip(v)
+			i = d.Skip(v)
 		default:
 			i = d.unread(shape, nth, v)
 		}
 		if i < 0 {
 			i = d.past(v)
 		}
-		more, i = d.more(i)
+		more, i = d.More(i)
 	}
 	return i
 }
 
 func (d *decoder) size(rec *Record, v int) int {
-	end := d.skip(v)
-	if end < 0 || d.b[v] == 'n' {
+	end := d.Skip(v)
+	if end < 0 || d.B[v] == 'n' {
 		return end
 	}
 	var err error
-	if rec.SizeBytes, err = strconv.Atoi(string(d.b[v:end])); err != nil {
-		d.note("invalid SizeBytes " + excerpt(d.b[v:end]))
+	if rec.SizeBytes, err = strconv.Atoi(string(d.B[v:end])); err != nil {
+		d.note("invalid SizeBytes " + excerpt(d.B[v:end]))
 	}
 	return end
 }
@@ -266,20 +266,20 @@ func (d *decoder) size(rec *Record, v int) int {
 // image parses an attribute map. An error in it does not stop the rest of the
 // record.
 func (d *decoder) image(into *Item, path string, i int) int {
-	if d.b[i] == 'n' {
-		return d.skip(i)
+	if d.B[i] == 'n' {
+		return d.Skip(i)
 	}
-	it, end, err := d.parser.Parse(d.b, i)
+	it, end, err := d.parser.Parse(d.B, i)
 	if err == nil {
 		*into = it
 		return end
 	}
 	e := err.(*item.SyntaxError)
-	d.off = e.Offset
+	d.Off = e.Offset
 	e.Offset -= d.start
 	e.Path = strings.TrimSuffix(path+"."+e.Path, ".")
-	if end = jsonscan.Loose(d.b, i); end < 0 {
-		d.err = e
+	if end = jsonscan.Loose(d.B, i); end < 0 {
+		d.Err = e
 		return -1
 	}
 	if d.noted == nil {
@@ -296,4 +296,22 @@ func tableOf(arn string) string {
 	}
 	name, _, _ := strings.Cut(rest, "/")
 	return name
+}
+
+// nameAt returns the text of the checked name at b[i].
+func nameAt(b []byte, i int) string {
+	return string(jsonscan.AppendUnquoted(nil, b[i:jsonscan.StringEnd(b, i)]))
+}
+
+// copy returns t as a string that shares one allocation with the page's other
+// strings.
+func (d *decoder) copy(t []byte) string {
+	if d.strings.Cap()-d.strings.Len() < len(t) {
+		chunk := min(max(2*d.strings.Cap(), 64), 64<<10)
+		d.strings.Reset()
+		d.strings.Grow(max(chunk, len(t)))
+	}
+	start := d.strings.Len()
+	d.strings.Write(t)
+	return d.strings.String()[start:]
 }

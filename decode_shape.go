@@ -74,13 +74,13 @@ type shape [12]struct {
 // member checks the name of the nth member, at i. It returns the member and the
 // offset of its value, or -1.
 func (d *decoder) member(s *shape, nth, i int) (id member, v int) {
-	b := d.b
+	b := d.B
 	if nth < len(s) {
 		if n := len(s[nth].name); n > 0 && len(b)-i > n && string(b[i:i+n]) == string(s[nth].name) && b[i+n] > ' ' {
 			return s[nth].id, i + n
 		}
 	}
-	name, v := d.name(i)
+	name, v := d.Name(i)
 	if v < 0 {
 		return 0, v
 	}
@@ -97,7 +97,7 @@ func (d *decoder) again(s *shape, nth, v int) int {
 	if nth >= len(s) {
 		return -1
 	}
-	b, n := d.b, len(s[nth].value)
+	b, n := d.B, len(s[nth].value)
 	if n == 0 || len(b)-v <= n || string(b[v:v+n]) != string(s[nth].value) {
 		return -1
 	}
@@ -112,9 +112,9 @@ func (d *decoder) recurring(s *shape, nth, v int, name string) (text string, end
 	if end = d.again(s, nth, v); end >= 0 {
 		return s[nth].text, end
 	}
-	t, end := d.text(v, name)
+	t, end := d.Text(v, name)
 	if end >= 0 && nth < len(s) {
-		s[nth].value, s[nth].text = d.b[v:end], string(t)
+		s[nth].value, s[nth].text = d.B[v:end], string(t)
 		return s[nth].text, end
 	}
 	return string(t), end
@@ -125,9 +125,9 @@ func (d *decoder) unread(s *shape, nth, v int) int {
 	if end := d.again(s, nth, v); end >= 0 {
 		return end
 	}
-	end := d.skip(v)
+	end := d.Skip(v)
 	if end >= 0 && nth < len(s) && end-v <= 64 {
-		s[nth].value = d.b[v:end]
+		s[nth].value = d.B[v:end]
 	}
 	return end
 }
@@ -137,14 +137,14 @@ func (d *decoder) time(s *shape, nth, v int) (t time.Time, end int) {
 	if end = d.again(s, nth, v); end >= 0 {
 		return s[nth].time, end
 	}
-	if end = d.skip(v); end < 0 {
+	if end = d.Skip(v); end < 0 {
 		return time.Time{}, end
 	}
-	t, ok := parseTime(d.b[v:end])
+	t, ok := parseTime(d.B[v:end])
 	if !ok {
-		d.note("ApproximateCreationDateTime " + excerpt(d.b[v:end]) + " is not a time")
+		d.note("ApproximateCreationDateTime " + excerpt(d.B[v:end]) + " is not a time")
 	} else if nth < len(s) {
-		s[nth].value, s[nth].time = d.b[v:end], t
+		s[nth].value, s[nth].time = d.B[v:end], t
 	}
 	return t, end
 }

@@ -1,6 +1,6 @@
 // Package jsonscan checks and steps over JSON in place. Every function takes the
 // whole document and an offset, so that errors have a position. No function
-// allocates.
+// allocates. A [Reader] does, for errors and escapes.
 //
 // It is stricter than encoding/json if that would change data silently: invalid
 // UTF-8 and escapes of lone surrogates are errors.

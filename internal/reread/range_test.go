@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/internal/wire"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -310,8 +311,8 @@ func TestItem(t *testing.T) {
 		if rec.EventName != sluice.Snapshot || rec.Table != "orders" || !rec.Keys.Equal(keys) || v.Str() != "now" || rec.Err() != nil {
 			t.Errorf("%+v", rec)
 		}
-		page, err := sluice.DecodeScan([]byte(`{"Count":1,"Items":[{"pk":{"S":"a"},"sk":{"N":"1"},"v":{"S":"now"}}]}`),
-			sluice.ScanSource{TableARN: "arn:aws:dynamodb:us-east-1:123456789012:table/orders", TableID: "id-1", Region: "us-east-1", Keys: []string{"pk", "sk"}})
+		page, err := wire.DecodeScan([]byte(`{"Count":1,"Items":[{"pk":{"S":"a"},"sk":{"N":"1"},"v":{"S":"now"}}]}`),
+			wire.ScanSource{TableARN: "arn:aws:dynamodb:us-east-1:123456789012:table/orders", TableID: "id-1", Region: "us-east-1", Keys: []string{"pk", "sk"}})
 		if err != nil || rec.EventID != page.Records[0].EventID || rec.StreamARN != page.Records[0].StreamARN || rec.Region != page.Records[0].Region {
 			t.Errorf("%+v, and a backfill's record is %+v, %v", rec, page.Records[0], err)
 		}

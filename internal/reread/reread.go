@@ -20,6 +20,7 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/streamsapi"
+	"github.com/sluicehq/sluice/internal/wire"
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
@@ -238,11 +239,11 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	if err != nil {
 		return nil, failed(err)
 	}
-	src := sluice.ScanSource{TableARN: tableARN, TableID: aws.ToString(table.Table.TableId), Region: r.region}
+	src := wire.ScanSource{TableARN: tableARN, TableID: aws.ToString(table.Table.TableId), Region: r.region}
 	for _, k := range table.Table.KeySchema {
 		src.Keys = append(src.Keys, aws.ToString(k.AttributeName))
 	}
-	page, err := sluice.DecodeScan(fmt.Appendf(nil, `{"Count":1,"Items":[%s]}`, it.Raw()), src)
+	page, err := wire.DecodeScan(fmt.Appendf(nil, `{"Count":1,"Items":[%s]}`, it.Raw()), src)
 	if err != nil {
 		return nil, failed(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/internal/wire"
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
@@ -37,7 +38,7 @@ func newClient(cfg aws.Config, name string, o ScanOptions) *client {
 
 // scan reads the page of a segment behind after, of limit items at most (0: the
 // service's own 1 MB). It returns how many bytes the answer had, too.
-func (c *client) scan(ctx context.Context, t *table, segment, segments int, after sluice.Item, limit int32) (page sluice.ScanPage, bytes int, err error) {
+func (c *client) scan(ctx context.Context, t *table, segment, segments int, after sluice.Item, limit int32) (page wire.ScanPage, bytes int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	in := &dynamodb.ScanInput{
@@ -58,7 +59,7 @@ func (c *client) scan(ctx context.Context, t *table, segment, segments int, afte
 	if err != nil {
 		return page, 0, err
 	}
-	page, err = sluice.DecodeScan(body, sluice.ScanSource{TableARN: t.arn, TableID: t.id, Region: c.region, Keys: t.keys})
+	page, err = wire.DecodeScan(body, wire.ScanSource{TableARN: t.arn, TableID: t.id, Region: c.region, Keys: t.keys})
 	if err != nil {
 		return page, len(body), &errDamaged{err}
 	}

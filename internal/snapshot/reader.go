@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/budget"
+	"github.com/sluicehq/sluice/internal/wire"
 )
 
 // scanner is shared by the readers of a table's segments.
@@ -64,7 +65,7 @@ const confirmations = 5
 
 // next returns the next page; the one after it is behind its Last. Its error is
 // ctx's, or a [*TableError] that no other try mends.
-func (r *reader) next(ctx context.Context) (sluice.ScanPage, error) {
+func (r *reader) next(ctx context.Context) (wire.ScanPage, error) {
 	for {
 		page, err := r.call(ctx)
 		if err == nil {
@@ -96,11 +97,11 @@ func (r *reader) next(ctx context.Context) (sluice.ScanPage, error) {
 }
 
 // call makes one call within the budget.
-func (r *reader) call(ctx context.Context) (sluice.ScanPage, error) {
+func (r *reader) call(ctx context.Context) (wire.ScanPage, error) {
 	limit := r.limit()
 	estimate := r.guess(limit)
 	if err := r.budget.Take(ctx, estimate); err != nil {
-		return sluice.ScanPage{}, err
+		return wire.ScanPage{}, err
 	}
 	start := time.Now()
 	page, bytes, err := r.client.scan(ctx, &r.table, r.segment, r.segments, r.after, limit)

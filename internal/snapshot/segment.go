@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/wire"
 )
 
 // segment reads one part of the table into a flow of its own.
@@ -68,7 +69,7 @@ func (g *segment) take(ctx context.Context, f *flow.Flow, after sluice.Item) err
 		g.src.troubled(g.n, err, retryIn)
 	}}
 	type fetched struct {
-		page sluice.ScanPage
+		page wire.ScanPage
 		err  error
 	}
 	pages := make(chan fetched)
@@ -113,7 +114,7 @@ func (g *segment) take(ctx context.Context, f *flow.Flow, after sluice.Item) err
 }
 
 // submitted notes where the segment is once its first n records are settled.
-func (g *segment) submitted(n uint64, page sluice.ScanPage) {
+func (g *segment) submitted(n uint64, page wire.ScanPage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.read.add(sumOf(page))
@@ -128,7 +129,7 @@ func (g *segment) submitted(n uint64, page sluice.ScanPage) {
 	g.pages = append(g.pages, p)
 }
 
-func sumOf(page sluice.ScanPage) sum {
+func sumOf(page wire.ScanPage) sum {
 	s := sum{Items: int64(len(page.Records)), Units: page.Units}
 	for i := range page.Records {
 		s.Bytes += int64(len(page.Records[i].New.Raw()))

@@ -1,4 +1,4 @@
-package sluice_test
+package wire
 
 import (
 	"bytes"
@@ -13,13 +13,13 @@ import (
 
 const tableARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/orders"
 
-func scanSource(keys ...string) sluice.ScanSource {
-	return sluice.ScanSource{TableARN: tableARN, TableID: "id-1", Region: "eu-west-1", Keys: keys}
+func scanSource(keys ...string) ScanSource {
+	return ScanSource{TableARN: tableARN, TableID: "id-1", Region: "eu-west-1", Keys: keys}
 }
 
-func decodeScan(t *testing.T, data string, src sluice.ScanSource) sluice.ScanPage {
+func decodeScan(t *testing.T, data string, src ScanSource) ScanPage {
 	t.Helper()
-	page, err := sluice.DecodeScan([]byte(data), src)
+	page, err := DecodeScan([]byte(data), src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestDecodeScan(t *testing.T) {
 
 // An item's id is the same in every answer, and no other item's.
 func TestDecodeScanEventIDs(t *testing.T) {
-	id := func(src sluice.ScanSource, it string) string {
+	id := func(src ScanSource, it string) string {
 		return decodeScan(t, `{"Items":[`+it+`]}`, src).Records[0].EventID
 	}
 	src := scanSource("a", "b")
@@ -107,7 +107,7 @@ func TestDecodeScanRefuses(t *testing.T) {
 		`{"Table":{"TableName":"t"}}`:          "no Items",
 		`{"Items":[],"LastEvaluatedKey":{"a"}`: "LastEvaluatedKey",
 	} {
-		page, err := sluice.DecodeScan([]byte(data), scanSource("pk"))
+		page, err := DecodeScan([]byte(data), scanSource("pk"))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "offset") {
 			t.Errorf("%s: %v, want %q", data, err, want)
 		}
@@ -141,7 +141,7 @@ func FuzzDecodeScan(f *testing.F) {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		page, err := sluice.DecodeScan(bytes.Clone(data), scanSource("pk"))
+		page, err := DecodeScan(bytes.Clone(data), scanSource("pk"))
 		if err != nil {
 			return
 		}
@@ -180,10 +180,15 @@ func BenchmarkDecodeScan(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		page, err := sluice.DecodeScan(data, src)
+		page, err := DecodeScan(data, src)
 		if err != nil || len(page.Records) != n {
 			b.Fatal(err)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/item")
+}
+
+// summary is all that a record of a scan says.
+func summary(r *sluice.Record) string {
+	return fmt.Sprintf("%s %s %s %s %s %d %s %s", r.EventID, r.EventName, r.Table, r.StreamARN, r.Region, r.SizeBytes, r.Keys.Raw(), r.New.Raw())
 }

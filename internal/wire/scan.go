@@ -1,4 +1,4 @@
-package sluice
+package wire
 
 import (
 	"crypto/sha256"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/jsonscan"
 	"github.com/sluicehq/sluice/item"
 )
@@ -21,31 +22,31 @@ type ScanSource struct {
 
 // ScanPage is one decoded Scan response.
 type ScanPage struct {
-	Records []Record // one per item, with the event name SNAPSHOT and the Origin Backfilled
-	Last    Item     // LastEvaluatedKey; absent on the last page
-	Scanned int      // items read, before any filter
-	Units   float64  // read units consumed; 0 when the response does not say
+	Records []sluice.Record // one per item, with the event name SNAPSHOT and the Origin Backfilled
+	Last    sluice.Item     // LastEvaluatedKey; absent on the last page
+	Scanned int             // items read, before any filter
+	Units   float64         // read units consumed; 0 when the response does not say
 }
 
 // DecodeScan decodes the body of a DynamoDB Scan response. Each item becomes a
-// record; [DecodeRecord] decodes the same record from its Raw. StreamARN is the
+// record; [sluice.DecodeRecord] decodes the same record from its Raw. StreamARN is the
 // table's ARN. The record has no sequence number and no time. Its EventID depends
 // only on the table and the item's key: every read of the item gives the same id.
 // Records do not alias data and share no text.
 //
-// An item that cannot be decoded stays in the page with [Record.Err] set.
+// An item that cannot be decoded stays in the page with [sluice.Record.Err] set.
 // DecodeScan returns an error when data is not one complete Scan response.
 func DecodeScan(data []byte, src ScanSource) (ScanPage, error) {
-	d := scanDecoder{decoder: decoder{b: data}, src: src, one: decoder{single: true}, count: -1}
+	d := scanDecoder{Reader: jsonscan.Reader{B: data}, src: src, count: -1}
 	d.head = fmt.Appendf(nil, `","eventName":%q,"eventSource":"aws:dynamodb","awsRegion":%s,"eventSourceARN":%s,"dynamodb":{"Keys":`,
-		Snapshot, quoted(src.Region), quoted(src.TableARN))
+		sluice.Snapshot, quoted(src.Region), quoted(src.TableARN))
 	if end := d.answer(jsonscan.Space(data, 0)); end >= 0 {
 		if end = jsonscan.Space(data, end); end != len(data) {
-			d.fail(end, "data after the answer")
+			d.Fail(end, "data after the answer")
 		}
 	}
-	if d.err != nil {
-		return ScanPage{}, fmt.Errorf("not a Scan answer: %w (offset %d)", d.err, d.off)
+	if d.Err != nil {
+		return ScanPage{}, fmt.Errorf("not a Scan answer: %w (offset %d)", d.Err, d.Off)
 	}
 	return d.page, nil
 }
@@ -57,29 +58,29 @@ func quoted(s string) []byte {
 
 // scanDecoder decodes one Scan response.
 type scanDecoder struct {
-	decoder // of the response
-	src     ScanSource
-	page    ScanPage
-	count   int     // from the response; -1 when absent
-	head    []byte  // of a record's text, from the end of its id to its keys
-	one     decoder // of the records' texts
+	jsonscan.Reader // of the response
+	src             ScanSource
+	page            ScanPage
+	count           int    // from the response; -1 when absent
+	head            []byte // of a record's text, from the end of its id to its keys
+	parser          item.Parser
 }
 
 // answer decodes the object at i.
 func (d *scanDecoder) answer(i int) int {
-	if i >= len(d.b) || d.b[i] != '{' {
-		return d.fail(i, "it is "+looksLike(d.b, i))
+	if i >= len(d.B) || d.B[i] != '{' {
+		return d.Fail(i, "it is "+jsonscan.LooksLike(d.B, i))
 	}
 	start, seen := i, map[string]bool{}
-	more, i := d.open(i)
+	more, i := d.Open(i)
 	for more {
-		name, v := d.name(i)
+		name, v := d.Name(i)
 		if v < 0 {
 			return v
 		}
 		member := string(name)
 		if seen[member] {
-			return d.fail(i, fmt.Sprintf("duplicate member %.40q", member))
+			return d.Fail(i, fmt.Sprintf("duplicate member %.40q", member))
 		}
 		seen[member] = true
 		switch member {
@@ -90,24 +91,24 @@ func (d *scanDecoder) answer(i int) int {
 		case "ConsumedCapacity":
 			i = d.units(v)
 		case "Count":
-			i = d.skip(v)
-			if n, err := strconv.Atoi(string(d.b[v:max(v, i)])); err == nil {
+			i = d.Skip(v)
+			if n, err := strconv.Atoi(string(d.B[v:max(v, i)])); err == nil {
 				d.count = n
 			}
 		case "ScannedCount":
-			i = d.skip(v)
-			d.page.Scanned, _ = strconv.Atoi(string(d.b[v:max(v, i)])) // else the response has none
+			i = d.Skip(v)
+			d.page.Scanned, _ = strconv.Atoi(string(d.B[v:max(v, i)])) // else the response has none
 		default:
-			i = d.skip(v)
+			i = d.Skip(v)
 		}
-		more, i = d.more(i)
+		more, i = d.More(i)
 	}
 	switch {
 	case i < 0:
 	case d.page.Records == nil:
-		return d.fail(start, "it holds no Items")
+		return d.Fail(start, "it holds no Items")
 	case d.count >= 0 && d.count != len(d.page.Records):
-		return d.fail(start, fmt.Sprintf("it holds %d items, but says %d", len(d.page.Records), d.count))
+		return d.Fail(start, fmt.Sprintf("it holds %d items, but says %d", len(d.page.Records), d.count))
 	default:
 		d.page.Scanned = max(d.page.Scanned, len(d.page.Records))
 	}
@@ -115,28 +116,28 @@ func (d *scanDecoder) answer(i int) int {
 }
 
 func (d *scanDecoder) last(v int) int {
-	if d.b[v] == 'n' {
-		return d.skip(v)
+	if d.B[v] == 'n' {
+		return d.Skip(v)
 	}
-	it, end, err := d.parser.Parse(d.b, v)
+	it, end, err := d.parser.Parse(d.B, v)
 	if err != nil {
-		return d.fail(v, "LastEvaluatedKey: "+err.Error())
+		return d.Fail(v, "LastEvaluatedKey: "+err.Error())
 	}
 	if it.Len() == 0 {
-		return d.fail(v, "LastEvaluatedKey is empty")
+		return d.Fail(v, "LastEvaluatedKey is empty")
 	}
 	d.page.Last = it.Clone()
 	return end
 }
 
 func (d *scanDecoder) units(v int) int {
-	end := d.skip(v)
+	end := d.Skip(v)
 	if end < 0 {
 		return end
 	}
 	var c struct{ CapacityUnits float64 }
-	if err := json.Unmarshal(d.b[v:end], &c); err != nil {
-		return d.fail(v, "ConsumedCapacity: "+err.Error())
+	if err := json.Unmarshal(d.B[v:end], &c); err != nil {
+		return d.Fail(v, "ConsumedCapacity: "+err.Error())
 	}
 	d.page.Units = c.CapacityUnits
 	return end
@@ -144,11 +145,11 @@ func (d *scanDecoder) units(v int) int {
 
 // items decodes the array at i.
 func (d *scanDecoder) items(i int) int {
-	b := d.b
+	b := d.B
 	if b[i] != '[' {
-		return d.fail(i, "Items is not an array but "+looksLike(b, i))
+		return d.Fail(i, "Items is not an array but "+jsonscan.LooksLike(b, i))
 	}
-	d.page.Records = []Record{}
+	d.page.Records = []sluice.Record{}
 	if i = jsonscan.Space(b, i+1); i < len(b) && b[i] == ']' {
 		return i + 1
 	}
@@ -158,11 +159,11 @@ func (d *scanDecoder) items(i int) int {
 		}
 		switch i = jsonscan.Space(b, i); {
 		case i >= len(b):
-			return d.fail(i, "unexpected end")
+			return d.Fail(i, "unexpected end")
 		case b[i] == ']':
 			return i + 1
 		case b[i] != ',':
-			return d.fail(i, "missing comma between items")
+			return d.Fail(i, "missing comma between items")
 		}
 		i = jsonscan.Space(b, i+1)
 	}
@@ -170,21 +171,21 @@ func (d *scanDecoder) items(i int) int {
 
 // item writes the text of a record for the item at i, and decodes that text.
 func (d *scanDecoder) item(i int) int {
-	if i >= len(d.b) || d.b[i] != '{' {
-		return d.fail(i, "an item is expected")
+	if i >= len(d.B) || d.B[i] != '{' {
+		return d.Fail(i, "an item is expected")
 	}
-	it, end, err := d.parser.Parse(d.b, i)
+	it, end, err := d.parser.Parse(d.B, i)
 	keys := []byte("{}")
 	if err == nil {
 		key := it.Only(d.src.Keys...)
 		if key.Len() != len(d.src.Keys) {
-			return d.fail(i, fmt.Sprintf("an item has not all of the key attributes %q: is it another table?", d.src.Keys))
+			return d.Fail(i, fmt.Sprintf("an item has not all of the key attributes %q: is it another table?", d.src.Keys))
 		}
 		keys = key.Raw()
-	} else if end = jsonscan.Loose(d.b, i); end < 0 {
-		return d.fail(i, err.Error())
+	} else if end = jsonscan.Loose(d.B, i); end < 0 {
+		return d.Fail(i, err.Error())
 	}
-	image := d.b[i:end]
+	image := d.B[i:end]
 	text := make([]byte, 0, len(`{"eventID":"`)+2*idBytes+len(d.head)+len(keys)+len(`,"NewImage":`)+len(image)+2)
 	text = append(text, `{"eventID":"`...)
 	text = hex.AppendEncode(text, d.id(it, image))
@@ -192,17 +193,16 @@ func (d *scanDecoder) item(i int) int {
 	text = append(append(append(text, `,"NewImage":`...), image...), "}}"...)
 
 	if len(d.page.Records) == 0 {
-		d.page.Records = make([]Record, 0, min((len(d.b)-i)/(end-i)+1, mostRecords))
+		d.page.Records = make([]sluice.Record, 0, min((len(d.B)-i)/(end-i)+1, mostReserved))
 	}
-	d.page.Records = append(d.page.Records, Record{Origin: Backfilled, raw: text})
-	rec := &d.page.Records[len(d.page.Records)-1]
-	d.one.b = text
-	if d.one.record(rec, 0) < 0 {
-		rec.fail(d.one.failure())
-		d.one.err = nil
-	}
+	rec := sluice.DecodeRecord(text)
+	rec.Origin = sluice.Backfilled
+	d.page.Records = append(d.page.Records, *rec)
 	return end
 }
+
+// mostReserved bounds the memory that a tiny first item reserves.
+const mostReserved = 10_000
 
 // idBytes is the length of an event id. It is written as twice as many hexadecimal
 // digits, like a stream's event id.
