@@ -12,10 +12,6 @@ func (r *Record) Clone() *Record {
 	c.EventID = strings.Clone(r.EventID)
 	c.Sequence = Sequence(strings.Clone(string(r.Sequence)))
 	c.Keys, c.Old, c.New = r.Keys.Clone(), r.Old.Clone(), r.New.Clone()
-	if r.UserIdentity != nil {
-		u := *r.UserIdentity
-		c.UserIdentity = &u
-	}
 	c.raw = slices.Clone(r.raw)
 	return &c
 }

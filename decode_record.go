@@ -169,7 +169,7 @@ func (d *decoder) identity(rec *Record, i int) int {
 	if d.B[i] == 'n' {
 		return d.Skip(i)
 	}
-	var u UserIdentity
+	var typ, principal string
 	var seen [2]bool
 	more, i := d.Open(i)
 	for more {
@@ -177,11 +177,11 @@ func (d *decoder) identity(rec *Record, i int) int {
 		if v < 0 {
 			return v
 		}
-		into, nth := &u.Type, 0
+		into, nth := &typ, 0
 		switch string(name) {
 		case "type", "Type":
 		case "principalId", "PrincipalId":
-			into, nth = &u.PrincipalID, 1
+			into, nth = &principal, 1
 		default:
 			more, i = d.More(d.Skip(v))
 			continue
@@ -196,7 +196,7 @@ func (d *decoder) identity(rec *Record, i int) int {
 		more, i = d.More(i)
 	}
 	if i >= 0 {
-		rec.UserIdentity = &u
+		rec.expired = typ == "Service" && principal == "dynamodb.amazonaws.com"
 	}
 	return i
 }

@@ -33,12 +33,8 @@ func summary(r *sluice.Record) string {
 	if !r.Created.IsZero() {
 		created = r.Created.Format(time.RFC3339Nano)
 	}
-	identity := "-"
-	if r.UserIdentity != nil {
-		identity = r.UserIdentity.Type + "/" + r.UserIdentity.PrincipalID
-	}
-	return fmt.Sprintf("%s %s %s %s %s %s %s %d %s ttl=%v %s old=%s new=%s",
-		r.EventID, r.EventName, r.Table, r.Region, r.Sequence, created, r.ViewType, r.SizeBytes, identity, r.IsTTL(),
+	return fmt.Sprintf("%s %s %s %s %s %s %s %d ttl=%v %s old=%s new=%s",
+		r.EventID, r.EventName, r.Table, r.Region, r.Sequence, created, r.ViewType, r.SizeBytes, r.IsTTL(),
 		r.Keys.AppendJSON(nil), r.Old.AppendJSON(nil), r.New.AppendJSON(nil))
 }
 
@@ -68,11 +64,11 @@ func TestDecodeEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPage(t, page,
-		`0f1e2d3c4b5a69788796a5b4c3d2e1f0 INSERT Man-hunt.1 eu-west-1 1405400000000002063282832 2024-05-01T10:20:30Z NEW_AND_OLD_IMAGES 154 - ttl=false `+
+		`0f1e2d3c4b5a69788796a5b4c3d2e1f0 INSERT Man-hunt.1 eu-west-1 1405400000000002063282832 2024-05-01T10:20:30Z NEW_AND_OLD_IMAGES 154 ttl=false `+
 			`{"PK":"a271244","SK":"search"} old=null new={"PK":"a271244","SK":"search","entityType":"search","digest":"AP9//w==","digests":["AAEC","AwQF","AAEC"],"steps":[],`+
 			`"metadata":{"empty":[],"list":["call","text",2.50],"done":false,"waits":[0,1200,300],"nothing":null,"tags":["night","day"],"raw":"test"}}`,
 		`1f1e2d3c4b5a69788796a5b4c3d2e1f1 REMOVE Man-hunt.1 eu-west-1 1405400000000002063282832 2024-05-01T10:20:30.123456789Z OLD_IMAGE 54 `+
-			`Service/dynamodb.amazonaws.com ttl=true {"PK":"a271244","SK":"search"} old={"PK":"a271244","SK":"search","entityType":"search"} new=null`)
+			`ttl=true {"PK":"a271244","SK":"search"} old={"PK":"a271244","SK":"search","entityType":"search"} new=null`)
 	if page.Window != nil || page.NextShardIterator != "" {
 		t.Error("a plain event has a window or an iterator")
 	}
@@ -84,13 +80,13 @@ func TestDecodeEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPage(t, page,
-		`1 INSERT Source us-west-2 42600004062755084192341 - NEW_AND_OLD_IMAGES 26 - ttl=false {"Id":101} old=null new={"Message":"first","Id":101}`,
-		`2 MODIFY  us-west-2 42600004062755084192348 - NEW_AND_OLD_IMAGES 59 - ttl=false {"Id":101} old={"Message":"first","Id":101} new={"Message":"second","Id":101}`)
+		`1 INSERT Source us-west-2 42600004062755084192341 - NEW_AND_OLD_IMAGES 26 ttl=false {"Id":101} old=null new={"Message":"first","Id":101}`,
+		`2 MODIFY  us-west-2 42600004062755084192348 - NEW_AND_OLD_IMAGES 59 ttl=false {"Id":101} old={"Message":"first","Id":101} new={"Message":"second","Id":101}`)
 
 	if page, err = sluice.DecodeEvent(fixture(t, "window.json")); err != nil {
 		t.Fatal(err)
 	}
-	checkPage(t, page, `1 INSERT  us-east-1 42600004062755084192341 - NEW_IMAGE 26 - ttl=false {"Id":101} old=null new={"Message":"first","Id":101}`)
+	checkPage(t, page, `1 INSERT  us-east-1 42600004062755084192341 - NEW_IMAGE 26 ttl=false {"Id":101} old=null new={"Message":"first","Id":101}`)
 	if w := page.Window; w == nil || string(w.State) != `{ "1": "state \u00e9", "n": 1.50 }` || !w.Final {
 		t.Errorf("the window is %+v", page.Window)
 	}
@@ -115,7 +111,7 @@ func TestDecodeGetRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkPage(t, page, `d4e1 REMOVE T us-east-1 000000000000000000003 2024-05-01T10:20:00Z NEW_AND_OLD_IMAGES 3 Service/dynamodb.amazonaws.com ttl=true {"PK":"a"} old={"PK":"a"} new=null`)
+	checkPage(t, page, `d4e1 REMOVE T us-east-1 000000000000000000003 2024-05-01T10:20:00Z NEW_AND_OLD_IMAGES 3 ttl=true {"PK":"a"} old={"PK":"a"} new=null`)
 	if r := page.Records[0]; r.StreamARN != src.StreamARN || r.ShardID != src.ShardID {
 		t.Errorf("from %s %s", r.StreamARN, r.ShardID)
 	}
@@ -225,8 +221,8 @@ func TestDecodeMissingMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkPage(t, page,
-			` INSERT   42600004062755084192341 -  0 - ttl=false {"pk":"a"} old=null new=null`,
-			` INSERT   42600004062755084192348 -  0 - ttl=false {"pk":"a"} old=null new=null`)
+			` INSERT   42600004062755084192341 -  0 ttl=false {"pk":"a"} old=null new=null`,
+			` INSERT   42600004062755084192348 -  0 ttl=false {"pk":"a"} old=null new=null`)
 	}
 }
 

@@ -40,13 +40,6 @@ func (o Origin) String() string {
 	return "unknown"
 }
 
-// UserIdentity names the principal behind a change. DynamoDB sets it only on
-// deletions by TTL, in the Region where the item expired.
-type UserIdentity struct {
-	Type        string // "Service"
-	PrincipalID string // "dynamodb.amazonaws.com"
-}
-
 // Record is one change of one item.
 //
 // Its images alias the page from which they were decoded. Do not change them. To
@@ -66,12 +59,12 @@ type Record struct {
 	New       Item // the item after the change; absent on REMOVE and by view type
 	ViewType  string
 
-	UserIdentity *UserIdentity
-	SizeBytes    int // as the service counts it
-	Origin       Origin
+	SizeBytes int // as the service counts it
+	Origin    Origin
 
-	raw []byte // one JSON object as received
-	err error  // decoding failure
+	expired bool   // userIdentity is the DynamoDB service: set only on deletions by TTL
+	raw     []byte // one JSON object as received
+	err     error  // decoding failure
 }
 
 // Err returns the decoding failure of the record, or nil. It is a [Permanent]
@@ -97,7 +90,4 @@ func (r *Record) Image() Item {
 // IsTTL reports whether DynamoDB deleted the item because its time to live
 // expired: a REMOVE by the DynamoDB service. A deletion that a global table
 // replicated from another Region has no identity, so IsTTL reports false.
-func (r *Record) IsTTL() bool {
-	return r.EventName == Remove && r.UserIdentity != nil &&
-		r.UserIdentity.Type == "Service" && r.UserIdentity.PrincipalID == "dynamodb.amazonaws.com"
-}
+func (r *Record) IsTTL() bool { return r.EventName == Remove && r.expired }

@@ -112,8 +112,7 @@ func TestChangedIgnoring(t *testing.T) {
 
 func TestTTL(t *testing.T) {
 	const image = `{"pk":{"S":"a"}}`
-	inserted := recordtest.New(recordtest.Spec{New: image})
-	inserted.UserIdentity = &sluice.UserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
+	inserted := recordtest.New(recordtest.Spec{New: image, TTL: true})
 	for _, tt := range []struct {
 		name string
 		rec  sluice.Record

@@ -295,8 +295,7 @@ func TestTimeToLive(t *testing.T) {
 	w := points(3)
 	c := w.config()
 	c.Threshold = DefaultThreshold
-	rec := mapRemoved()
-	rec.UserIdentity = &sluice.UserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
+	rec := sluice.DecodeRecord([]byte(strings.Replace(string(mapRemoved().Raw()), `{`, `{"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},`, 1)))
 	if err := must(t, c).Remove(t.Context(), rec); err != nil || w.left(t) != 0 || !rec.IsTTL() {
 		t.Errorf("%v, %d left", err, w.left(t))
 	}

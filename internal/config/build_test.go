@@ -166,14 +166,12 @@ func TestCountWhen(t *testing.T) {
 // Each filter of a file lets through what it says, and no more.
 func TestFilters(t *testing.T) {
 	record := func(event sluice.EventName, region string, ttl bool) *sluice.Record {
-		rec := &sluice.Record{
-			EventName: event, EventID: "e", Table: "orders", Region: region, Keys: plain(`{"pk":"1"}`),
-			Old: plain(`{"pk":"1","entityType":"order"}`),
+		rec := streamtest.Expire("orders", `{"pk":{"S":"1"},"entityType":{"S":"order"}}`)
+		if !ttl {
+			rec = streamtest.Remove("orders", `{"pk":{"S":"1"},"entityType":{"S":"order"}}`)
 		}
-		if ttl {
-			rec.UserIdentity = &sluice.UserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
-		}
-		return rec
+		rec.EventName, rec.Region = event, region
+		return &rec
 	}
 	deleted, expired := record(sluice.Remove, "eu-west-1", false), record(sluice.Remove, "us-east-1", true)
 	for _, tt := range []struct {
