@@ -21,7 +21,7 @@ import (
 type Box struct {
 	letters state.Letters
 	app     string
-	keys    *Keys // nil: only this program can write the letters
+	signer  signer // nil: only this program can write the letters
 	held    held
 	until   until
 	redrive chan struct{} // full while a redrive or purge runs
@@ -35,20 +35,22 @@ type Box struct {
 
 const everyPut = math.MaxInt64 // all of Box.changing
 
-// NewBox returns a box over the letters of an application.
-func NewBox(letters state.Letters, app string) *Box {
-	b := &Box{letters: letters, app: app, redrive: make(chan struct{}, 1), changing: semaphore.NewWeighted(everyPut)}
-	b.until.at.Store(math.MinInt64)
-	return b
+// signer is a store whose letters others may write.
+type signer interface {
+	Sign(letter []byte) []byte
+	Verify(letter []byte) error
 }
 
-// NewSignedBox returns a box over letters that others may have written, such as
-// those of a queue. It redrives a letter that keys cannot verify only if
-// [How.Unsigned] names it. The box signs the letters that it stores, except those
-// that replace an unverified letter.
-func NewSignedBox(letters state.Letters, app string, keys Keys) *Box {
-	b := NewBox(letters, app)
-	b.keys = &keys
+// NewBox returns a box over the letters of an application.
+//
+// A store whose letters others may write, such as a queue, has two more methods:
+// Sign(letter []byte) []byte and Verify(letter []byte) error. The box then redrives
+// a letter that Verify refuses only if [How.Unsigned] names it. It signs the letters
+// that it stores, except those that replace an unverified letter.
+func NewBox(letters state.Letters, app string) *Box {
+	b := &Box{letters: letters, app: app, redrive: make(chan struct{}, 1), changing: semaphore.NewWeighted(everyPut)}
+	b.signer, _ = letters.(signer)
+	b.until.at.Store(math.MinInt64)
 	return b
 }
 
@@ -103,8 +105,8 @@ func (b *Box) store(ctx context.Context, e *Entry, l label) error {
 	if err != nil {
 		return err
 	}
-	if b.keys != nil && e.Unverified == "" {
-		data = b.keys.Sign(data)
+	if b.signer != nil && e.Unverified == "" {
+		data = b.signer.Sign(data)
 	}
 	if labels, ok := b.letters.(state.Labels); ok {
 		err = labels.PutLabelled(ctx, b.app, e.ID, data, l.append(nil))
@@ -166,10 +168,10 @@ func (b *Box) Get(ctx context.Context, id string) (Entry, error) {
 // parse decodes a letter, and verifies it if others can write letters.
 func (b *Box) parse(data []byte) (Entry, error) {
 	e, err := Parse(data)
-	if err != nil || b.keys == nil {
+	if err != nil || b.signer == nil {
 		return e, err
 	}
-	if err := b.keys.Verify(data); err != nil {
+	if err := b.signer.Verify(data); err != nil {
 		e.Unverified = err.Error()
 	}
 	return e, nil

@@ -21,8 +21,8 @@
 // because a record is large.
 //
 // Other programs may be able to write to the place where letters are sent, and a
-// redrive runs its letters. So the sender signs letters ([Keys.Sign]), and a box
-// over such a place ([NewSignedBox]) refuses to redrive others.
+// redrive runs its letters. So Sluice's functions sign letters, and a box over such
+// a place refuses to redrive others ([NewBox]).
 //
 // # Redriving
 //

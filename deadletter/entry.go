@@ -272,3 +272,28 @@ func Parse(data []byte) (Entry, error) {
 	}
 	return Entry{}, fmt.Errorf("dead letter %s: unknown origin %q", s.ID, s.Origin)
 }
+
+// ContentID returns an id of everything in e that a redrive uses. ID and errors do
+// not change it. It names an unsigned letter ([How.Unsigned]) as the operator saw
+// it: another letter with the same ID may be sent meanwhile.
+func (e *Entry) ContentID() (string, error) {
+	s := e.stored()
+	s.ID, s.Attempts, s.Redrives, s.ParkedAt = "", 0, 0, time.Time{}
+	s.First, s.Last = storedFault{}, storedFault{}
+	data, err := s.append(nil)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	prefix := ""
+	if e.Gap != nil {
+		prefix = gapPrefix
+	}
+	fence := e.Sequence
+	if !fence.Valid() {
+		fence = ""
+	}
+	// Twice the length of other ids: the author of a letter can search for two
+	// with the same id.
+	return prefix + fence.Fence() + "-" + hex.EncodeToString(sum[:16]), nil
+}

@@ -26,7 +26,7 @@ type How struct {
 	// older change may then overwrite a newer one.
 	Allow []string
 	// Unsigned names the letters that run although their signature does not
-	// prove the sender; see [NewSignedBox].
+	// prove the sender; see [NewBox].
 	Unsigned []string
 	// Fetch reads records kept by reference; nil refuses such entries.
 	Fetch Fetch

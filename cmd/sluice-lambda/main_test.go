@@ -21,6 +21,7 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
@@ -167,7 +168,7 @@ func TestFunction(t *testing.T) {
 	if key, _ := e.Record().Keys.Lookup("PK"); key.Str() != "c" {
 		t.Errorf("%+v", e)
 	}
-	keys, err := deadletter.FindKeys(func(name string) string { return map[string]string{access.LetterKeyEnv: key}[name] }, "")
+	keys, err := letterkeys.Find(func(name string) string { return map[string]string{access.LetterKeyEnv: key}[name] }, "")
 	if err = errors.Join(err, keys.Verify([]byte(dead[0]))); err != nil {
 		t.Errorf("the letter is not signed: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/function"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
@@ -81,7 +82,7 @@ func TestSignedLetterFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := deadletter.FindKeys(func(name string) string { return map[string]string{access.LetterKeyEnv: key}[name] }, "")
+	keys, err := letterkeys.Find(func(name string) string { return map[string]string{access.LetterKeyEnv: key}[name] }, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/state/boltstate"
@@ -139,7 +140,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		o, err := p.inside(ctx, cfg, redriving, letters.NewSignedBox(q, p.name(cfg), keys), "the queue "+p.queue, q.Close)
+		o, err := p.inside(ctx, cfg, redriving, letters.NewBox(q, p.name(cfg)), "the queue "+p.queue, q.Close)
 		if err == nil {
 			o.part = q.Part
 		}
@@ -308,14 +309,14 @@ func openStateWithin(path string, wait time.Duration) (*boltstate.Store, error) 
 }
 
 // keys verify the letters of a queue.
-func (p *letterPlace) keys(cfg *config.Config) (deadletter.Keys, error) {
+func (p *letterPlace) keys(cfg *config.Config) (letterkeys.Keys, error) {
 	switch {
 	case p.keyFile != "":
-		return deadletter.FindKeys(func(string) string { return "" }, p.keyFile)
+		return letterkeys.Find(func(string) string { return "" }, p.keyFile)
 	case p.given("letter-key-file"):
-		return deadletter.Keys{}, usage("--letter-key-file: it is empty: is a variable not set?")
+		return letterkeys.Keys{}, usage("--letter-key-file: it is empty: is a variable not set?")
 	case cfg == nil:
-		return deadletter.FindKeys(p.c.env, "")
+		return letterkeys.Find(p.c.env, "")
 	}
 	return cfg.LetterKeys(p.c.env)
 }

@@ -10,21 +10,28 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
 )
 
-func letterKeys(t *testing.T) deadletter.Keys {
+func letterKeys(t *testing.T) letterkeys.Keys {
 	t.Helper()
-	keys, err := deadletter.FindKeys(func(name string) string {
+	keys, err := letterkeys.Find(func(name string) string {
 		return map[string]string{access.LetterKeyEnv: "0123456789abcdef0123456789abcdef"}[name]
 	}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return keys
+}
+
+// signed is a store whose letters others may write.
+type signed struct {
+	state.Letters
+	letterkeys.Keys
 }
 
 // Letters that are named one by one run one by one; those that are not stay.
@@ -41,7 +48,7 @@ func TestRedriveOfUnsigned(t *testing.T) {
 	}
 	m := router.New()
 	m.Handle("*#*", sluiceNothing, router.Name("r"), router.Redrive())
-	daemon := daemon.DeadLetters(t.Context(), letters.NewSignedBox(store, "app", letterKeys(t)), "", m, nil, discard)
+	daemon := daemon.DeadLetters(t.Context(), letters.NewBox(signed{store, letterKeys(t)}, "app"), "", m, nil, discard)
 	if code, out, problems := asked(t, daemon, "dlq", "redrive", "--all"); code != 1 || strings.Count(out, ": refused: it is not signed") != 3 {
 		t.Errorf("exit %d, %s%s", code, out, problems)
 	}

@@ -8,12 +8,18 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
 )
+
+// signed is a store whose letters others may write.
+type signed struct {
+	state.Letters
+	letterkeys.Keys
+}
 
 // A letter of a route that does not allow it is run when the route is named, and
 // one that is not signed when it is: by its short id, too.
@@ -28,7 +34,7 @@ func TestDeadLettersAreRedrivenAllTheSame(t *testing.T) {
 	m := router.New()
 	ran := 0
 	m.Handle("*#*", func(context.Context, *sluice.Record) error { ran++; return nil }, router.Name("strict"))
-	l.h = DeadLetters(t.Context(), letters.NewSignedBox(store, "app", deadletter.Keys{}), "", m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
+	l.h = DeadLetters(t.Context(), letters.NewBox(signed{store, letterkeys.Keys{}}, "app"), "", m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
 	id := l.box.ID(&rec, "strict")
 	path := "/deadletters/" + letters.ShortID(id) + "/redrive?"
 	for _, q := range []string{"", "force=1", "allow=strict", "unsigned=" + id, "allow=other&unsigned=" + id} {

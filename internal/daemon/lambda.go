@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/metrics/emf"
 	"github.com/sluicehq/sluice/sources/lambda"
@@ -79,7 +79,7 @@ func (d DeadLetter) set(lo *lambda.Options, what string, s Setup) (err error) {
 	case what == "item":
 		return fmt.Errorf("%s is item, and the next invocation of a function does not know which items the queue holds: take record", envOf["dead-letter"])
 	}
-	keys, err := deadletter.FindKeys(s.Env, d.KeyFile)
+	keys, err := letterkeys.Find(s.Env, d.KeyFile)
 	if err != nil {
 		return err
 	}

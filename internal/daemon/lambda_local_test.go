@@ -18,6 +18,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 	"github.com/sluicehq/sluice/router"
@@ -203,7 +204,7 @@ func TestFunctionParks(t *testing.T) {
 		t.Errorf("an old record: %s\n%s", got, log)
 	}
 
-	keys, err := deadletter.FindKeys(func(name string) string { return map[string]string{access.LetterKeyEnv: key}[name] }, "")
+	keys, err := letterkeys.Find(func(name string) string { return map[string]string{access.LetterKeyEnv: key}[name] }, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/internal/letters"
 )
@@ -117,9 +118,9 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 	if err != nil {
 		return err
 	}
-	keys, err := deadletter.FindKeys(env, cmp.Or(r.keyFile, r.DeadLetter.KeyFile))
+	keys, err := letterkeys.Find(env, cmp.Or(r.keyFile, r.DeadLetter.KeyFile))
 	if r.keyFile != "" {
-		keys, err = deadletter.FindKeys(func(string) string { return "" }, r.keyFile)
+		keys, err = letterkeys.Find(func(string) string { return "" }, r.keyFile)
 	}
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 	if received.Part != "" && !r.how.Force && !r.how.DryRun {
 		return fmt.Errorf("nothing was run: %s. A later change could run before an earlier one that is not here: try again, or say --force where their order does not matter", received.Part)
 	}
-	box := letters.NewSignedBox(received, o.Application, keys)
+	box := letters.NewBox(received, o.Application)
 	r.how.Fetch = Fetch(aws("dynamodb"))
 	var sum deadletter.Report
 	r.how.Told = func(o deadletter.Outcome) {

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
@@ -24,7 +25,7 @@ const mostLetter = 256 << 10
 // Open returns dead letters in the queue of that name or URL, signed with keys. It
 // makes no call. Without a key it logs a warning. A FIFO queue is an error: letters
 // have no order, and no group.
-func Open(cfg aws.Config, queue string, keys deadletter.Keys, m metrics.Meter, logger *slog.Logger) (flow.DeadLetter, error) {
+func Open(cfg aws.Config, queue string, keys letterkeys.Keys, m metrics.Meter, logger *slog.Logger) (flow.DeadLetter, error) {
 	if strings.HasSuffix(queue, ".fifo") {
 		return nil, fmt.Errorf("the queue of dead letters %q is a FIFO queue, which takes no letters: name a standard queue", queue)
 	}
@@ -37,5 +38,5 @@ func Open(cfg aws.Config, queue string, keys deadletter.Keys, m metrics.Meter, l
 	}
 	return deadletter.Sender(func(ctx context.Context, _ deadletter.Entry, letter []byte) error {
 		return q.Send(ctx, sluice.Message{Body: string(keys.Sign(letter))})
-	}).AtMost(mostLetter - deadletter.SignatureBytes), nil
+	}).AtMost(mostLetter - letterkeys.SignatureBytes), nil
 }

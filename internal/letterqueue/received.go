@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -35,7 +36,7 @@ type Letters struct {
 	api   *sqs.Client
 	url   *string
 	app   string
-	keys  deadletter.Keys
+	keys  letterkeys.Keys
 	Part  string // why these may not be all; "" when they are
 	stop  context.CancelFunc
 	hider sync.WaitGroup
@@ -47,9 +48,15 @@ type Letters struct {
 
 var _ state.Letters = (*Letters)(nil)
 
+// Sign signs a letter: whoever may send to the queue may write letters.
+func (q *Letters) Sign(letter []byte) []byte { return q.keys.Sign(letter) }
+
+// Verify returns nil for a letter that one of the keys has signed.
+func (q *Letters) Verify(letter []byte) error { return q.keys.Verify(letter) }
+
 // Receive receives the messages of the queue of that name or URL. Close returns
 // the rest. Warnings for the user go to stderr.
-func Receive(ctx context.Context, cfg aws.Config, queue, app string, keys deadletter.Keys, stderr io.Writer) (*Letters, error) {
+func Receive(ctx context.Context, cfg aws.Config, queue, app string, keys letterkeys.Keys, stderr io.Writer) (*Letters, error) {
 	q := &Letters{api: sqs.NewFromConfig(cfg), url: &queue, app: app, keys: keys, letters: make(map[string][]byte), handles: make(map[string][]string)}
 	if !strings.Contains(queue, "://") {
 		out, err := q.api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
@@ -221,7 +228,7 @@ func (q *Letters) PutLetter(ctx context.Context, _, id string, data []byte) erro
 		if err != nil {
 			return err
 		}
-		if data, err = e.Fit(mostMessage - deadletter.SignatureBytes); err != nil {
+		if data, err = e.Fit(mostMessage - letterkeys.SignatureBytes); err != nil {
 			return err
 		}
 		if signed {

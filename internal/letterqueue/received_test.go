@@ -21,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 )
@@ -268,9 +269,9 @@ func TestForgedLetterInTheQueue(t *testing.T) {
 	}
 }
 
-func letterKeys(t *testing.T) deadletter.Keys {
+func letterKeys(t *testing.T) letterkeys.Keys {
 	t.Helper()
-	keys, err := deadletter.FindKeys(func(name string) string {
+	keys, err := letterkeys.Find(func(name string) string {
 		return map[string]string{access.LetterKeyEnv: "0123456789abcdef0123456789abcdef"}[name]
 	}, "")
 	if err != nil {
@@ -299,7 +300,7 @@ func TestForgedLetterOfAllRoutes(t *testing.T) {
 	}
 	m := router.New()
 	m.Handle("*#*", func(context.Context, *sluice.Record) error { return errors.New("still down") }, router.Name("r"), router.Redrive())
-	box := deadletter.NewSignedBox(q, "app", q.keys)
+	box := deadletter.NewBox(q, "app")
 	if err := box.Redrive(t.Context(), m, content, deadletter.How{Unsigned: []string{content}, Force: true}); err == nil || !strings.Contains(err.Error(), "still down") {
 		t.Error(err)
 	}

@@ -50,11 +50,6 @@ func NewBox(store state.Letters, app string) *Box {
 	return &Box{deadletter.NewBox(store, app), store}
 }
 
-// NewSignedBox returns a [deadletter.NewSignedBox].
-func NewSignedBox(store state.Letters, app string, keys deadletter.Keys) *Box {
-	return &Box{deadletter.NewSignedBox(store, app, keys), store}
-}
-
 // heads is a store that lists the beginnings of letters.
 type heads interface {
 	ListLetterHeads(ctx context.Context, app, after string, limit, bytes int) ([]state.Letter, error)

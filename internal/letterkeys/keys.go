@@ -1,4 +1,6 @@
-package deadletter
+// Package letterkeys signs dead letters for places where others can write, such as
+// a queue, and verifies letters from there.
+package letterkeys
 
 import (
 	"bytes"
@@ -11,7 +13,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sluicehq/sluice/internal/access"
 )
@@ -30,9 +31,8 @@ const (
 	mostKeyFile   = 64 << 10
 )
 
-// Keys sign letters for places where others can write, such as a queue, and verify
-// letters from there. The first key signs and all verify, so a new key can replace
-// an old one. The zero Keys has no key: it signs and verifies nothing.
+// Keys sign and verify letters. The first key signs and all verify, so a new key
+// can replace an old one. The zero Keys has no key: it signs and verifies nothing.
 type Keys struct {
 	keys []key
 	from string // source, for errors
@@ -94,11 +94,11 @@ func keyFileError(path string, err error) error {
 	return fmt.Errorf("key file %s: %w", path, err)
 }
 
-// FindKeys reads the keys from SLUICE_LETTER_KEY, the file named in
+// Find reads the keys from SLUICE_LETTER_KEY, the file named in
 // SLUICE_LETTER_KEY_FILE, or file. The result may be empty. In a Lambda function
 // other users may read the file: it has no other users, and its package must be
 // readable.
-func FindKeys(env func(string) string, file string) (Keys, error) {
+func Find(env func(string) string, file string) (Keys, error) {
 	if text := env(access.LetterKeyEnv); text != "" {
 		return parseKeys(text, "$"+access.LetterKeyEnv)
 	}
@@ -119,8 +119,8 @@ func FindKeys(env func(string) string, file string) (Keys, error) {
 // IsZero reports whether there is no key.
 func (k Keys) IsZero() bool { return len(k.keys) == 0 }
 
-// Sign appends a signature of all bytes to a letter of [Entry.Append] or
-// [Entry.Fit], as its last member. Without a key it returns the letter unchanged.
+// Sign appends a signature of all bytes to a letter of deadletter.Entry.Append or
+// deadletter.Entry.Fit, as its last member. Without a key it returns the letter unchanged.
 func (k Keys) Sign(letter []byte) []byte {
 	body, ok := bytes.CutSuffix(letter, []byte("}"))
 	if k.IsZero() || !ok {
@@ -168,29 +168,4 @@ func cutSignature(letter []byte) (body []byte, keyID string, sum []byte, ok bool
 		return nil, "", nil, false
 	}
 	return letter[:at], keyID, sum, true
-}
-
-// ContentID returns an id of everything in e that a redrive uses. ID and errors do
-// not change it. It names an unsigned letter ([How.Unsigned]) as the operator saw
-// it: another letter with the same ID may be sent meanwhile.
-func (e *Entry) ContentID() (string, error) {
-	s := e.stored()
-	s.ID, s.Attempts, s.Redrives, s.ParkedAt = "", 0, 0, time.Time{}
-	s.First, s.Last = storedFault{}, storedFault{}
-	data, err := s.append(nil)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(data)
-	prefix := ""
-	if e.Gap != nil {
-		prefix = gapPrefix
-	}
-	fence := e.Sequence
-	if !fence.Valid() {
-		fence = ""
-	}
-	// Twice the length of other ids: the author of a letter can search for two
-	// with the same id.
-	return prefix + fence.Fence() + "-" + hex.EncodeToString(sum[:16]), nil
 }
