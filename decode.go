@@ -26,14 +26,9 @@ type Page struct {
 	// shard.
 	NextShardIterator string
 
-	// Window is set when a Lambda event belongs to a tumbling window.
-	Window *Window
-}
-
-// Window is the state of a tumbling-window event that the response repeats.
-type Window struct {
-	State []byte // raw JSON value of "state"; nil when absent
-	Final bool   // isFinalInvokeForWindow
+	// State is the raw JSON value of "state" in a Lambda event of a tumbling
+	// window, whose response repeats it; {} when absent, nil without a window.
+	State []byte
 }
 
 // EnvelopeError is the error for an input that cannot be split into records.
@@ -138,7 +133,7 @@ func (d *decoder) envelope(i int) int {
 	}
 	start := i
 	var names []string
-	var window Window
+	var state []byte
 	inWindow := false
 	more, i := d.Open(i)
 	for more {
@@ -162,13 +157,10 @@ func (d *decoder) envelope(i int) int {
 			d.page.NextShardIterator = string(t)
 		case "state":
 			if i = d.Skip(v); i >= 0 {
-				window.State, inWindow = b[v:i:i], true
+				state, inWindow = b[v:i:i], true
 			}
-		case "window":
+		case "window", "isFinalInvokeForWindow":
 			i, inWindow = d.Skip(v), true
-		case "isFinalInvokeForWindow":
-			i, inWindow = d.Skip(v), true
-			window.Final = b[v] == 't'
 		default:
 			i = d.Skip(v)
 		}
@@ -178,8 +170,10 @@ func (d *decoder) envelope(i int) int {
 	case i < 0:
 	case d.page.Records == nil || d.lambda && slices.Contains(names, "NextShardIterator"):
 		return d.Fail(start, "it is "+looksLikeObject(names)+"; "+d.wanted())
+	case d.lambda && inWindow && state == nil:
+		d.page.State = []byte("{}")
 	case d.lambda && inWindow:
-		d.page.Window = &window
+		d.page.State = state
 	}
 	return i
 }

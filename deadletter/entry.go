@@ -62,16 +62,6 @@ type Fault struct {
 	Details []map[string]string
 }
 
-// VersionError says that a newer program wrote the entry.
-type VersionError struct {
-	ID      string
-	Version int
-}
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("dead letter %s is of version %d, written by a newer program; this one reads versions up to %d: run the newer program", e.ID, e.Version, newestVersion)
-}
-
 // newEntry returns the entry for rec's failure.
 func newEntry(rec *sluice.Record, f sluice.Failure, now time.Time) Entry {
 	e := Entry{
@@ -221,8 +211,8 @@ func hasNoncharacters(data []byte) bool {
 	return bytes.Contains(data, []byte("\uFFFE")) || bytes.Contains(data, []byte("\uFFFF"))
 }
 
-// Parse decodes the output of [Entry.Append] of this or an older version. For a
-// newer version it returns a [*VersionError].
+// Parse decodes the output of [Entry.Append] of this or an older version. Of an
+// entry of a newer version it returns the ID, beside the error.
 func Parse(data []byte) (Entry, error) {
 	var head struct {
 		Version int    `json:"version"`
@@ -235,7 +225,7 @@ func Parse(data []byte) (Entry, error) {
 	case head.Version < 1 || head.ID == "":
 		return Entry{}, fmt.Errorf("not a dead letter: version %d, id %q", head.Version, head.ID)
 	case head.Version > newestVersion:
-		return Entry{}, &VersionError{ID: head.ID, Version: head.Version}
+		return Entry{ID: head.ID}, fmt.Errorf("dead letter %s is of version %d, written by a newer program; this one reads versions up to %d: run the newer program", head.ID, head.Version, newestVersion)
 	}
 	var s stored
 	if err := json.Unmarshal(data, &s); err != nil {

@@ -16,7 +16,7 @@ type Flow struct {
 	matcher sluice.Matcher
 	opts    Options
 	group   *Group
-	holder  Holder // opts.DeadLetter if it is a Holder, under ParkItem
+	holder  holder // opts.DeadLetter if it has Holds, under ParkItem
 
 	ctx      context.Context // of handlers; ends a little before a Stop flow's deadline
 	cancel   context.CancelCauseFunc
@@ -39,7 +39,7 @@ type Flow struct {
 	lanes        lanes
 	pages        []*page                // not freed yet
 	held         map[*entry]struct{}    // entries with tasks
-	parked       map[itemRoute]struct{} // under ParkItem without a Holder
+	parked       map[itemRoute]struct{} // under ParkItem without Holds
 	queues       []*queue               // of waiting tasks: the dead letters', then each route's; nil if unused
 	queued       int                    // tasks in queues
 	turn         int                    // index of the queue to check first
@@ -94,7 +94,7 @@ func Open(ctx context.Context, m sluice.Matcher, o Options) *Flow {
 		f.group = NewGroup(m)
 	}
 	if o.ParkItem {
-		f.holder, _ = o.DeadLetter.(Holder)
+		f.holder, _ = o.DeadLetter.(holder)
 	}
 	f.limit.Store(noLimit)
 	f.clock.fire = f.tick

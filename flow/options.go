@@ -34,19 +34,23 @@ const (
 // DeadLetter stores a failed record durably. The record is settled when Park
 // returns nil; an error is retried. Park runs concurrently for different items. It
 // may run again for a record after a Park that was cut off.
+//
+// A DeadLetter may know which items have parked changes. It then has a method
+//
+//	Holds(ctx context.Context, rec *sluice.Record, route string) (bool, error)
+//
+// that reports whether an earlier change of rec's item is parked for route. A
+// letter with an empty route holds every route. A flow with ParkItem calls Holds
+// before a record's first call of a route. So later changes are parked behind a
+// parked change even after a restart, and run again after its redrive. An error is
+// retried like an error of Park. Holds runs for every record and route, so answer
+// from memory.
 type DeadLetter interface {
 	Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error
 }
 
-// Holder is a DeadLetter that knows which items have parked changes. A flow with
-// ParkItem asks it before a record's first call of a route. So later changes are
-// parked behind a parked change even after a restart, and run again after its
-// redrive.
-type Holder interface {
-	// Holds reports whether an earlier change of rec's item is parked for
-	// route. A letter with an empty route holds every route. An error is
-	// retried like an error of Park. It runs for every record and route, so
-	// answer from memory.
+// holder is a DeadLetter that knows which items have parked changes.
+type holder interface {
 	Holds(ctx context.Context, rec *sluice.Record, route string) (bool, error)
 }
 

@@ -410,10 +410,10 @@ func (o *oracle) checkParking(n int, why sluice.Failure) {
 	}
 }
 
-// holder is a dead letter that knows its items.
-type holder struct{ deadLetters }
+// knowing is a dead letter that knows its items.
+type knowing struct{ deadLetters }
 
-func (d holder) Holds(ctx context.Context, r *sluice.Record, route string) (bool, error) {
+func (d knowing) Holds(ctx context.Context, r *sluice.Record, route string) (bool, error) {
 	o := d.o
 	n := ordinal(r)
 	o.mu.Lock()

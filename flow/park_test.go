@@ -226,7 +226,7 @@ func TestParkItemHoldsEveryRouteBehindAnUndecodableChange(t *testing.T) {
 	})
 }
 
-// asked is a Holder that holds item "held" until it is redriven.
+// asked is a DeadLetter that holds item "held" until it is redriven.
 type asked struct {
 	letters
 	fails int

@@ -105,7 +105,7 @@ func newHistory(t *testing.T, seed uint64) *pastCalls {
 		h.o.Hooks.Handled = h.hooked
 	}
 	if h.o.ParkItem && chance(50) {
-		h.o.DeadLetter = holder{deadLetters{h.oracle}}
+		h.o.DeadLetter = knowing{deadLetters{h.oracle}}
 	}
 	h.table = &table{pick: h.match}
 	for i := range 1 + rng.IntN(3) {

@@ -8,14 +8,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
 // What a poller asks the box for, besides storing, it asks of kept, too.
 var (
-	_ flow.Holder      = (*kept)(nil)
 	_ poller.GapKeeper = (*kept)(nil)
+	_ interface {
+		Holds(ctx context.Context, rec *sluice.Record, route string) (bool, error)
+	} = (*kept)(nil)
 )
 
 func TestKept(t *testing.T) {

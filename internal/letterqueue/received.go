@@ -149,14 +149,7 @@ func (q *Letters) add(m types.Message) {
 			body, err = e.Append(nil)
 		}
 	}
-	id := e.ID
-	var newer *deadletter.VersionError
-	switch {
-	case errors.As(err, &newer): // only its id is known
-		id = newer.ID
-	case err != nil:
-		id = ""
-	}
+	id := e.ID // also of a letter of a newer program
 	q.handles[id] = append(q.handles[id], aws.ToString(m.ReceiptHandle))
 	if id == "" {
 		return

@@ -56,7 +56,7 @@ func (h holding) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure)
 	return err
 }
 
-// Holds implements [flow.Holder].
+// Holds is for [flow.Options.ParkItem].
 func (h holding) Holds(_ context.Context, rec *sluice.Record, route string) (bool, error) {
 	return h.items.have(rec, route), nil
 }

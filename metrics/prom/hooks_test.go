@@ -48,9 +48,9 @@ func TestMemoryOfPollers(t *testing.T) {
 	m := New(reg)
 	a, b := m.Poller(), m.Poller()
 	expectSeries(t, reg, "", "sluice_memory_limit_bytes")
-	a.Memory(poller.Memory{Limit: 1000, Pinned: 10, Waiting: 1})
-	b.Memory(poller.Memory{Limit: 500, Pinned: 20, Waiting: 4})
-	a.Memory(poller.Memory{Limit: 1000, Pinned: 100, Waiting: 2})
+	a.Memory(10, 1000, 1)
+	b.Memory(20, 500, 4)
+	a.Memory(100, 1000, 2)
 	expectSeries(t, reg, `
 # HELP sluice_memory_limit_bytes Most memory for pages of records.
 # TYPE sluice_memory_limit_bytes gauge

@@ -31,7 +31,7 @@ func busy(m *Metrics) {
 	p.ShardStarted(s, "")
 	p.Polled(poller.Poll{Shard: s})
 	p.Lineage(poller.Lineage{Table: "table", Reading: 1})
-	p.Memory(poller.Memory{Limit: 1})
+	p.Memory(0, 1, 0)
 	p.OpenGaps("table", 1)
 	p.Checkpointed(1, time.Second, nil)
 	p.Failed(s, "action", nil, 0)

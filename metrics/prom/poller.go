@@ -10,6 +10,12 @@ import (
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
+// memory is what the pages of a poller take.
+type memory struct {
+	pinned, limit int64 // bytes
+	waiting       int   // shards
+}
+
 type pollerMetrics struct {
 	polls, records, bytes *prometheus.CounterVec
 	pollSeconds           *prometheus.HistogramVec
@@ -25,7 +31,7 @@ type pollerMetrics struct {
 
 	mu   sync.Mutex
 	lags map[poller.Shard]time.Duration // of the shards that are being read
-	uses []*poller.Memory               // of each poller
+	uses []*memory                      // of each poller
 	// known is the shards of each stream, by table and ARN.
 	known map[[2]string]poller.Lineage
 }
@@ -100,15 +106,15 @@ func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
 		t := tables[s.Table]
 		tables[s.Table] = table{t.shards + 1, max(t.oldest, lag)}
 	}
-	var sum poller.Memory // without a poller, no limit
+	var sum memory // without a poller, no limit
 	for _, u := range m.uses {
-		sum = poller.Memory{Limit: sum.Limit + u.Limit, Pinned: sum.Pinned + u.Pinned, Waiting: sum.Waiting + u.Waiting}
+		sum = memory{sum.pinned + u.pinned, sum.limit + u.limit, sum.waiting + u.waiting}
 	}
 	m.mu.Unlock()
-	if sum.Limit > 0 {
-		ch <- prometheus.MustNewConstMetric(m.pinned, prometheus.GaugeValue, float64(sum.Pinned))
-		ch <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(sum.Limit))
-		ch <- prometheus.MustNewConstMetric(m.noRoom, prometheus.GaugeValue, float64(sum.Waiting))
+	if sum.limit > 0 {
+		ch <- prometheus.MustNewConstMetric(m.pinned, prometheus.GaugeValue, float64(sum.pinned))
+		ch <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(sum.limit))
+		ch <- prometheus.MustNewConstMetric(m.noRoom, prometheus.GaugeValue, float64(sum.waiting))
 	}
 	for name, t := range tables {
 		ch <- prometheus.MustNewConstMetric(m.shards, prometheus.GaugeValue, float64(t.shards), name)
@@ -161,15 +167,15 @@ func (m *pollerMetrics) forget(s poller.Shard) {
 }
 
 // use returns a function that notes the memory of one poller.
-func (m *pollerMetrics) use() func(poller.Memory) {
-	u := new(poller.Memory)
+func (m *pollerMetrics) use() func(pinned, limit int64, waiting int) {
+	u := new(memory)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.uses = append(m.uses, u)
-	return func(now poller.Memory) {
+	return func(pinned, limit int64, waiting int) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		*u = now
+		*u = memory{pinned, limit, waiting}
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 // records go to the flow, which then owns them.
 type batch struct {
 	pipe   bool
-	window *sluice.Window
+	state  []byte // of a tumbling window, else nil
 	table  string
 	ids    []sluice.Sequence // of a batch from an event source mapping
 	events []string          // of a batch from a pipe
 }
 
 func batchOf(payload []byte, page sluice.Page) batch {
-	b := batch{window: page.Window, pipe: isArray(payload)}
+	b := batch{state: page.State, pipe: isArray(payload)}
 	if len(page.Records) > 0 {
 		b.table = page.Records[0].Table
 	}
@@ -60,7 +60,7 @@ func (b *batch) answer(settled int) (answer []byte, from string, err error) {
 	if len(failures) > 0 {
 		from = failures[0]
 	}
-	return appendAnswer(nil, b.window, failures), from, nil
+	return appendAnswer(nil, b.state, failures), from, nil
 }
 
 // lowest returns the identifier from which a batch must come again, when the
@@ -101,14 +101,11 @@ func checkEvents(events []string, settled int, table string) error {
 	return nil
 }
 
-func appendAnswer(dst []byte, w *sluice.Window, failures []string) []byte {
+func appendAnswer(dst []byte, state []byte, failures []string) []byte {
 	dst = append(dst, '{')
-	if w != nil {
+	if state != nil {
 		dst = append(dst, `"state":`...)
-		if w.State == nil {
-			dst = append(dst, `{}`...)
-		}
-		dst = append(append(dst, w.State...), ',')
+		dst = append(append(dst, state...), ',')
 	}
 	dst = append(dst, `"batchItemFailures":[`...)
 	for i, id := range failures {

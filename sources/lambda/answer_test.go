@@ -59,7 +59,7 @@ func TestLowest(t *testing.T) {
 func TestAppendAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		window   *sluice.Window
+		state    []byte
 		failures []string
 		want     string
 	}{
@@ -67,12 +67,11 @@ func TestAppendAnswer(t *testing.T) {
 		{"one", nil, []string{long}, `{"batchItemFailures":[{"itemIdentifier":"` + long + `"}]}`},
 		{"two", nil, []string{"a", "b"}, `{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"}]}`},
 		{"quoted", nil, []string{`a"b\`}, `{"batchItemFailures":[{"itemIdentifier":"a\"b\\"}]}`},
-		{"state", &sluice.Window{State: []byte(`{"1": 282}`)}, nil, `{"state":{"1": 282},"batchItemFailures":[]}`},
-		{"state and failure", &sluice.Window{State: []byte(`{}`)}, []string{long}, `{"state":{},"batchItemFailures":[{"itemIdentifier":"` + long + `"}]}`},
-		{"no state", &sluice.Window{}, nil, `{"state":{},"batchItemFailures":[]}`},
+		{"state", []byte(`{"1": 282}`), nil, `{"state":{"1": 282},"batchItemFailures":[]}`},
+		{"state and failure", []byte(`{}`), []string{long}, `{"state":{},"batchItemFailures":[{"itemIdentifier":"` + long + `"}]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := appendAnswer(nil, tt.window, tt.failures)
+			got := appendAnswer(nil, tt.state, tt.failures)
 			if string(got) != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}

@@ -175,7 +175,7 @@ func TestNextInvocationWaitsForAHandlerLeftRunning(t *testing.T) {
 		if got := invoke(t, ctx, h, batch); got != allDone {
 			t.Errorf("answer %s", got)
 		}
-		if len(h.left.flows) != 0 {
+		if len(h.(*handler).left.flows) != 0 {
 			t.Error("the flow of the first invocation is kept")
 		}
 		want := []string{"end 1", "start 1", "end 1", "start 2", "end 2"}

@@ -14,7 +14,7 @@ import (
 
 // A function's main calls lambda.Start(r, …); a test can hand an event to the
 // same routes. The second record fails, so the answer names it.
-func ExampleHandler_Invoke() {
+func ExampleNewHandler() {
 	r := router.New()
 	r.Handle("search#INSERT", func(_ context.Context, rec *sluice.Record) error {
 		if name, _ := rec.New.Lookup("name"); name.Str() == "" {

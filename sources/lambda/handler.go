@@ -8,14 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Handler is a lambda.Handler of aws-lambda-go. It is safe for concurrent use.
-type Handler struct {
+// handler is safe for concurrent use.
+type handler struct {
 	matcher sluice.Matcher
 	group   *flow.Group
 	o       Options
@@ -23,10 +24,10 @@ type Handler struct {
 	warm    atomic.Bool
 }
 
-// NewHandler returns a Handler that runs the routes of m. It panics if m is nil,
-// if m has no route, which would settle every batch unseen, or if an option is out
-// of range.
-func NewHandler(m sluice.Matcher, o Options) *Handler {
+// NewHandler returns the Handler of a function that runs the routes of m. It is
+// safe for concurrent use. NewHandler panics if m is nil, if m has no route, which
+// would settle every batch unseen, or if an option is out of range.
+func NewHandler(m sluice.Matcher, o Options) lambda.Handler {
 	if m == nil {
 		panic("lambda: NewHandler without a router")
 	}
@@ -36,12 +37,12 @@ func NewHandler(m sluice.Matcher, o Options) *Handler {
 	if err := o.validate(); err != nil {
 		panic(err.Error())
 	}
-	return &Handler{matcher: m, group: flow.NewGroup(m), o: o.withDefaults()}
+	return &handler{matcher: m, group: flow.NewGroup(m), o: o.withDefaults()}
 }
 
 // Invoke handles one event and returns its response. An error means that the whole
 // batch failed and must be sent again. Invoke does not keep payload.
-func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+func (h *handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	start := time.Now()
 	inv := Invocation{Cold: !h.warm.Swap(true)}
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
@@ -57,7 +58,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return answer, err
 }
 
-func (h *Handler) invoke(ctx context.Context, payload []byte, inv *Invocation) ([]byte, error) {
+func (h *handler) invoke(ctx context.Context, payload []byte, inv *Invocation) ([]byte, error) {
 	if err := h.left.wait(atMostHalf(ctx, h.o.StuckWait)); err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (h *Handler) invoke(ctx context.Context, payload []byte, inv *Invocation) (
 
 // run runs recs through a flow. It returns the number of settled records from the
 // first on, and the reason if that is not all.
-func (h *Handler) run(ctx context.Context, recs []sluice.Record, inv *Invocation) (int, error) {
+func (h *handler) run(ctx context.Context, recs []sluice.Record, inv *Invocation) (int, error) {
 	var c counts
 	f := flow.Open(ctx, h.matcher, flow.Options{
 		Concurrency: h.o.Concurrency,
@@ -125,7 +126,7 @@ func atMostHalf(ctx context.Context, d time.Duration) time.Duration {
 // invocation.
 type counts struct{ failed, parked, unrouted atomic.Int64 }
 
-func (h *Handler) flowHooks(requestID string, c *counts) flow.Hooks {
+func (h *handler) flowHooks(requestID string, c *counts) flow.Hooks {
 	hooks := h.o.FlowHooks
 	handled := hooks.Handled
 	hooks.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
@@ -146,7 +147,7 @@ func (h *Handler) flowHooks(requestID string, c *counts) flow.Hooks {
 	return hooks
 }
 
-func (h *Handler) logFailure(requestID string, rec *sluice.Record, route *sluice.Route, err error) {
+func (h *handler) logFailure(requestID string, rec *sluice.Record, route *sluice.Route, err error) {
 	name := ""
 	if route != nil {
 		name = route.Name
@@ -155,7 +156,7 @@ func (h *Handler) logFailure(requestID string, rec *sluice.Record, route *sluice
 		"event", rec.EventID, "route", name, "error", err)
 }
 
-func (h *Handler) log(inv *Invocation) {
+func (h *handler) log(inv *Invocation) {
 	if inv.Err == nil && inv.Settled == inv.Records {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/lambda"
 	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
@@ -170,7 +171,7 @@ func (b *syncBuffer) String() string {
 }
 
 // invoke runs one event through h and fails the test on an error.
-func invoke(t *testing.T, ctx context.Context, h *Handler, payload []byte) string {
+func invoke(t *testing.T, ctx context.Context, h lambda.Handler, payload []byte) string {
 	t.Helper()
 	answer, err := h.Invoke(ctx, payload)
 	if err != nil {

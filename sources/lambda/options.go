@@ -17,7 +17,7 @@ type Options struct {
 	DeadLetter flow.DeadLetter
 	// ParkItem parks later changes of a parked item behind it, in order:
 	// changes of the same invocation. Changes of later invocations need a
-	// DeadLetter that is a [flow.Holder].
+	// DeadLetter with the method Holds; see [flow.DeadLetter].
 	ParkItem bool
 	MaxAge   time.Duration // a failing record older than this is parked (default: never)
 

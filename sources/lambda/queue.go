@@ -37,7 +37,7 @@ func ofQueue(payload []byte) bool {
 
 // invokeQueue handles an event of a queue. Its response names every unsettled
 // message, and in a FIFO queue all later ones of its group.
-func (h *Handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocation) ([]byte, error) {
+func (h *handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocation) ([]byte, error) {
 	recs, err := wire.Messages(payload)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ type queueOptions struct {
 	counts *counts
 }
 
-func (h *Handler) queueOptions(ctx context.Context, inv *Invocation) queueOptions {
+func (h *handler) queueOptions(ctx context.Context, inv *Invocation) queueOptions {
 	c := new(counts)
 	margin := h.o.Margin
 	if d, ok := ctx.Deadline(); ok { // the same for all lanes, even late ones
@@ -142,7 +142,7 @@ func (h *Handler) queueOptions(ctx context.Context, inv *Invocation) queueOption
 
 // runLane runs a lane through its own flow and returns the ids of unsettled
 // messages.
-func (h *Handler) runLane(ctx context.Context, lane []sluice.Record, o flow.Options) (rest []string, err error) {
+func (h *handler) runLane(ctx context.Context, lane []sluice.Record, o flow.Options) (rest []string, err error) {
 	ids := make([]string, len(lane)) // the flow owns the records
 	for i := range lane {
 		ids[i] = lane[i].EventID

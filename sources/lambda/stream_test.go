@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/lambda"
+
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
@@ -29,7 +31,7 @@ func (s *stream) write(c change) {
 
 // drain reports whether the stream was drained within limit invocations.
 // redeliver now and then forgets an answer, as the service may.
-func (s *stream) drain(ctx context.Context, h *Handler, limit int, size, forget func() int) bool {
+func (s *stream) drain(ctx context.Context, h lambda.Handler, limit int, size, forget func() int) bool {
 	for range limit {
 		if s.next == len(s.records) {
 			return true

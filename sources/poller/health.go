@@ -29,8 +29,8 @@ type Status struct {
 	Err       error         // of the last poll
 }
 
-// Memory is the memory of the pages of all shards.
-type Memory struct {
+// memory is the memory of the pages of all shards.
+type memory struct {
 	Limit   int64 // Options.MaxMemory, in bytes
 	Pinned  int64 // taken or reserved, in bytes
 	Waiting int   // shards that wait for room for a page
@@ -105,9 +105,9 @@ func (p *Poller) Shards() []Status {
 }
 
 // memory returns the memory of the pages of all shards.
-func (p *Poller) memory() Memory {
+func (p *Poller) memory() memory {
 	pinned, waiting := p.quotas.Memory()
-	return Memory{Limit: p.o.MaxMemory, Pinned: pinned, Waiting: waiting}
+	return memory{Limit: p.o.MaxMemory, Pinned: pinned, Waiting: waiting}
 }
 
 // Held lists the items that wait for a retry or a stuck handler, oldest first.

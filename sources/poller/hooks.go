@@ -43,8 +43,10 @@ type Hooks struct {
 	// OpenGaps is called when the number of a table's unacknowledged gaps
 	// changed. It starts at 0.
 	OpenGaps func(table string, gaps int)
-	// Memory is called every CheckpointEvery.
-	Memory func(Memory)
+	// Memory is called every CheckpointEvery. pinned is the bytes that pages take
+	// or reserve, limit is Options.MaxMemory, and waiting is the number of shards
+	// that wait for room for a page.
+	Memory func(pinned, limit int64, waiting int)
 	// Failed is called when a call to the service or the store failed. If the
 	// call was not about a shard, s has only its stream.
 	Failed func(s Shard, action string, err error, retryIn time.Duration)

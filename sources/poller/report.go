@@ -75,7 +75,8 @@ func (p *Poller) lineage(l Lineage) {
 func (p *Poller) checkpointed(shards int, took time.Duration, err error) {
 	p.health.store(storePositions, err)
 	if h := p.o.Hooks.Memory; h != nil {
-		h(p.memory())
+		m := p.memory()
+		h(m.Pinned, m.Limit, m.Waiting)
 	}
 	if shards == 0 {
 		return
