@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keypattern"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -17,7 +18,7 @@ import (
 type Resolver struct {
 	kind  resolverKind
 	name  string // of the attribute
-	key   keyPattern
+	key   keypattern.Pattern
 	types map[string]string
 	f     func(*sluice.Record) (string, error)
 	by    map[string]Resolver
@@ -44,18 +45,8 @@ const (
 // ends with a resolver that needs none. For a key attribute use [KeyPattern].
 func Attribute(name string) Resolver { return Resolver{kind: byAttribute, name: name} }
 
-// KeyPattern takes the type from a key attribute, which every record has. It
-// panics when the pattern is malformed; see [ParseKeyPattern].
-func KeyPattern(attribute, pattern string) Resolver {
-	r, err := ParseKeyPattern(attribute, pattern)
-	if err != nil {
-		panic("router: KeyPattern: " + err.Error())
-	}
-	return r
-}
-
-// ParseKeyPattern takes the type from the key attribute of that name. pattern
-// describes the whole value in segments, separated by '#':
+// KeyPattern takes the type from the key attribute of that name, which every record
+// has. pattern describes the whole value in segments, separated by '#':
 //
 //	TYPE#*#*#{type}   TYPE#Ed-Fi#3.3.1-b#School is a School
 //	{type}#**         user#17 is a user, as is user#17#2024
@@ -64,16 +55,17 @@ func KeyPattern(attribute, pattern string) Resolver {
 // In a segment, `*` matches any text, even none. {type} matches the type, which is
 // never empty. Both match as little as possible. `**` as the last segment matches
 // one or more segments of any text. All other text matches itself. If a value does
-// not match, or the key is not a string, the type is unknown.
-func ParseKeyPattern(attribute, pattern string) (Resolver, error) {
+// not match, or the key is not a string, the type is unknown. KeyPattern panics when
+// the pattern is malformed.
+func KeyPattern(attribute, pattern string) Resolver {
 	if attribute == "" {
-		return Resolver{}, fmt.Errorf("key pattern %q: no attribute is named", pattern)
+		panic(fmt.Sprintf("router: KeyPattern: key pattern %q: no attribute is named", pattern))
 	}
-	p, err := parseKeyPattern(pattern)
+	p, err := keypattern.Parse(pattern)
 	if err != nil {
-		return Resolver{}, err
+		panic("router: KeyPattern: " + err.Error())
 	}
-	return Resolver{kind: byKeyPattern, name: attribute, key: p}, nil
+	return Resolver{kind: byKeyPattern, name: attribute, key: p}
 }
 
 // Table takes the type from the name of the record's table: types maps names to
@@ -139,7 +131,7 @@ func (r *Resolver) appendType(dst []byte, rec *sluice.Record) ([]byte, error) {
 			return dst, nil
 		}
 		dst = append(dst, v.Text()...)
-		from, to := r.key.find(dst)
+		from, to := r.key.Find(dst)
 		return append(dst[:0], dst[from:to]...), nil
 	case byTableName:
 		return append(dst, rec.Table...), nil

@@ -96,7 +96,7 @@ docs/backfill.md.`,
 	by.add(cmd, fs)
 	to.addConnection(fs)
 	fs.StringVar(&to.index, "index", "", "index or alias, or a `template` such as 'orders-{region|lower}'")
-	fs.IntVar(&to.maxIndices, "max-indices", projection.DefaultMaxIndices, "most `names` that --index makes")
+	fs.IntVar(&to.maxIndices, "max-indices", 0, "most `names` that --index makes (default 100)")
 	to.addProjection(fs, "write without versions: documents may keep an old state")
 	fs.IntVar(&s.Scan.Segments, "segments", 0, "parts read in parallel (default: by size)")
 	fs.Float64Var(&s.Scan.ReadUnits, "read-units", 0, "read `units` a second (default: --share, or 1000 on demand)")

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/config"
-	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // marked returns a route for each index whose documents are versioned by sequence,
@@ -77,8 +77,8 @@ Without its tombstone, a record that comes again can restore a deleted document.
 		Example: `  sluice sweep`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if keep < opensearch.LeastKept {
-				return usage("--keep %v: want %v or more: without its tombstone, a redelivered record could restore a deleted document", keep, opensearch.LeastKept)
+			if keep < docrules.LeastKept {
+				return usage("--keep %v: want %v or more: without its tombstone, a redelivered record could restore a deleted document", keep, docrules.LeastKept)
 			}
 			return c.eachMarked(cmd.Context(), name, func(ctx context.Context, r config.BuiltRoute, index string) error {
 				n, err := r.Projection.Marks.Sweep(ctx, index, time.Now().Add(-keep), r.Projection.Sink.Write)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/docrules"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
@@ -167,7 +168,7 @@ func (o owner) owns(id string, fields map[string]json.RawMessage) bool {
 		return true
 	}
 	for name, value := range o.constants {
-		if _, same := document.Compare(value, fields[name]); !same {
+		if _, same := docrules.Compare(value, fields[name]); !same {
 			return false
 		}
 	}

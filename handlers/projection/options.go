@@ -113,8 +113,8 @@ type Flatten struct {
 
 var markName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// DefaultMaxIndices limits the index names made from items.
-const DefaultMaxIndices = 100
+// defaultMaxIndices limits the index names made from items.
+const defaultMaxIndices = 100
 
 // DefaultMark is the default field of marks.
 const DefaultMark = "sluice"
@@ -134,7 +134,7 @@ func (o Options) validate() error {
 		}
 	}
 	if o.MaxIndices < 0 {
-		bad("MaxIndices", fmt.Errorf("%d: want 0 (%d) or above", o.MaxIndices, DefaultMaxIndices))
+		bad("MaxIndices", fmt.Errorf("%d: want 0 (%d) or above", o.MaxIndices, defaultMaxIndices))
 	}
 	_, err = parseID(o.ID)
 	bad("ID", err)

@@ -52,7 +52,7 @@ func New(write func(context.Context, document.Op) error, o Options) (*Projection
 	p.place.routing, _ = parseTemplate(o.Routing)
 	p.place.hash = o.HashLongIDs
 	if len(p.place.index.parts) > 0 {
-		p.names = &indexNames{template: o.Index, most: cmp.Or(o.MaxIndices, DefaultMaxIndices), seen: map[string]struct{}{}}
+		p.names = &indexNames{template: o.Index, most: cmp.Or(o.MaxIndices, defaultMaxIndices), seen: map[string]struct{}{}}
 	}
 	if len(o.Tombstone) > 0 || o.Version.kind == bySequence && !o.ForgetDeleted {
 		p.tombstone = &body{root: &node{}, last: o.Tombstone}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // settles reports whether the table must be read after a refusal of op. Nearly
@@ -80,7 +81,7 @@ func shows(source []byte, sequence string, op document.Op) bool {
 	if bytes.Equal(source, bytes.Replace(op.Body, []byte(op.Sequence), []byte(sequence), 1)) {
 		return true // the usual case, without parsing JSON
 	}
-	_, same := document.Compare(op.Body, source, op.MarkField)
+	_, same := docrules.Compare(op.Body, source, op.MarkField)
 	return same
 }
 

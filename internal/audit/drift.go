@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // Kind says how a document is not as it should be.
@@ -99,7 +100,7 @@ func judge(want *document.Op, doc document.Doc) (kind Kind, path string) {
 	if versions && doc.Version > want.Version {
 		return Ahead, ""
 	}
-	path, same := document.Compare(want.Body, doc.Source, want.MarkField)
+	path, same := docrules.Compare(want.Body, doc.Source, want.MarkField)
 	switch {
 	case same: // a projection writes no change that leaves the document as it was
 		return 0, ""

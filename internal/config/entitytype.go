@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sluicehq/sluice/internal/keypattern"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -40,7 +41,7 @@ func (c *Config) validateType(path string, t EntityType) {
 		d.add(path, "want one of attribute, key and tables, and there are %d", n)
 	}
 	if t.Key != nil {
-		if _, err := router.ParseKeyPattern(t.Key.Attribute, t.Key.Pattern); err != nil && t.Key.Attribute != "" {
+		if _, err := keypattern.Parse(t.Key.Pattern); err != nil && t.Key.Attribute != "" {
 			c.note(path+".key.pattern", err)
 		}
 	}
@@ -74,7 +75,14 @@ func (t EntityType) resolver() (router.Resolver, error) {
 	case t.Attribute != "":
 		return router.Attribute(t.Attribute), nil
 	case t.Key != nil:
-		return router.ParseKeyPattern(t.Key.Attribute, t.Key.Pattern)
+		_, err := keypattern.Parse(t.Key.Pattern)
+		if t.Key.Attribute == "" {
+			err = fmt.Errorf("key pattern %q: no attribute is named", t.Key.Pattern)
+		}
+		if err != nil {
+			return router.Resolver{}, err
+		}
+		return router.KeyPattern(t.Key.Attribute, t.Key.Pattern), nil
 	case t.Tables != nil:
 		return router.Table(t.Tables), nil
 	}

@@ -4,6 +4,7 @@ package docrules
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/sluicehq/sluice/effect/document"
 )
@@ -34,3 +35,7 @@ func WithMark(body []byte, field string, m document.Mark) []byte {
 	}
 	return marked
 }
+
+// LeastKept is the least age at which a tombstone may be deleted: a stream holds a
+// record for 24 hours, and a handler may hold it for another hour.
+const LeastKept = 25 * time.Hour

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // Comparison is the comparison of the two indices. Both are written meanwhile, so
@@ -228,7 +229,7 @@ func (r Reindex) same(p pending, current, other document.Doc, swapped bool) (Dif
 	if r.NewBodies {
 		same = r.MarkField != "" || newer >= older
 	} else { // an item is read with its attributes in any order
-		d.Path, same = document.Compare(current.Source, other.Source, r.MarkField)
+		d.Path, same = docrules.Compare(current.Source, other.Source, r.MarkField)
 	}
 	if same {
 		return d, true

@@ -11,11 +11,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
-
-// LeastKept is the least age at which Sweep deletes a tombstone: a stream holds a
-// record for 24 hours, and a handler may hold it for another hour.
-const LeastKept = 25 * time.Hour
 
 const (
 	sweepPage    = 1000 // tombstones in one search
@@ -23,12 +20,12 @@ const (
 )
 
 // Sweep deletes the tombstones of items that were deleted before that time, and
-// returns how many tombstones it found. The time must be LeastKept ago at least.
+// returns how many tombstones it found. The time must be 25 hours ago at least.
 // Sweep keeps a document that replaces a tombstone meanwhile. write is Write of a
 // [Sink].
 func (m *Marks) Sweep(ctx context.Context, name string, before time.Time, write func(context.Context, document.Op) error) (n int, err error) {
-	if least := time.Now().Add(-LeastKept); before.After(least) {
-		return 0, fmt.Errorf("opensearch: %s: tombstones younger than %v cannot be swept: a redelivered record could restore the document", name, LeastKept)
+	if least := time.Now().Add(-docrules.LeastKept); before.After(least) {
+		return 0, fmt.Errorf("opensearch: %s: tombstones younger than %v cannot be swept: a redelivered record could restore the document", name, docrules.LeastKept)
 	}
 	for {
 		if err := m.c.Refresh(ctx, name); err != nil {

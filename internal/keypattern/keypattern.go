@@ -1,4 +1,5 @@
-package router
+// Package keypattern finds the type of a record in the value of a key, by a pattern.
+package keypattern
 
 import (
 	"bytes"
@@ -6,8 +7,8 @@ import (
 	"strings"
 )
 
-// keyPattern finds the type in a key's value.
-type keyPattern struct {
+// Pattern finds the type in a key's value.
+type Pattern struct {
 	segments []segment
 	open     bool // `**` ends the pattern
 }
@@ -20,8 +21,8 @@ type segment struct {
 	typ    int // index of the type's wildcard; -1 is none
 }
 
-// parseKeyPattern parses a pattern. Its error has the byte offset of the mistake.
-func parseKeyPattern(s string) (p keyPattern, err error) {
+// Parse parses a pattern. Its error has the byte offset of the mistake.
+func Parse(s string) (p Pattern, err error) {
 	off := 0
 	defer func() {
 		if err != nil {
@@ -77,8 +78,8 @@ func parseKeyPattern(s string) (p keyPattern, err error) {
 	return p, nil
 }
 
-// find returns the range of the type in key; 0, 0 when key does not match.
-func (p *keyPattern) find(key []byte) (from, to int) {
+// Find returns the range of the type in key; 0, 0 when key does not match.
+func (p *Pattern) Find(key []byte) (from, to int) {
 	off := 0
 	for i := range p.segments {
 		if off > len(key) {

@@ -1,4 +1,4 @@
-package router
+package keypattern
 
 import (
 	"math/rand/v2"
@@ -32,12 +32,12 @@ func TestKeyPattern(t *testing.T) {
 		{"{type}#", "a#", "a"},
 		{"{type}#", "a", ""},
 	} {
-		p, err := parseKeyPattern(tt.pattern)
+		p, err := Parse(tt.pattern)
 		if err != nil {
 			t.Errorf("%s: %v", tt.pattern, err)
 			continue
 		}
-		from, to := p.find([]byte(tt.key))
+		from, to := p.Find([]byte(tt.key))
 		if got := tt.key[from:to]; got != tt.want {
 			t.Errorf("%s finds %q in %q, want %q", tt.pattern, got, tt.key, tt.want)
 		}
@@ -56,7 +56,7 @@ func TestKeyPatternErrors(t *testing.T) {
 		{"{type}#a**", "at byte 9: two wildcards side by side"},
 		{"**#{type}", "at byte 2: ** is not the last segment"},
 	} {
-		if _, err := parseKeyPattern(tt.pattern); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := Parse(tt.pattern); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: error %v, want it to contain %q", tt.pattern, err, tt.want)
 		}
 	}
@@ -79,7 +79,7 @@ func TestKeyPatternAgainstRegexp(t *testing.T) {
 		if rng.IntN(4) == 0 {
 			pattern += "#**"
 		}
-		p, err := parseKeyPattern(pattern)
+		p, err := Parse(pattern)
 		if err != nil {
 			continue
 		}
@@ -97,7 +97,7 @@ func TestKeyPatternAgainstRegexp(t *testing.T) {
 				want = m[1]
 				matched++
 			}
-			from, to := p.find([]byte(key))
+			from, to := p.Find([]byte(key))
 			if got := key[from:to]; got != want {
 				t.Fatalf("%s finds %q in %q, want %q", pattern, got, key, want)
 			}
