@@ -138,13 +138,13 @@ func (s *sources) run(ctx context.Context) error {
 func (s *sources) unready() (reasons []string) {
 	reasons = s.checks.unready()
 	if s.poller != nil {
-		reasons = append(reasons, s.poller.Health().Reasons...)
+		reasons = append(reasons, s.poller.NotReady()...)
 	}
 	if s.backfills != nil {
 		reasons = append(reasons, s.backfills.unready()...)
 	}
 	if s.consumer != nil {
-		reasons = append(reasons, s.consumer.Health().Reasons...)
+		reasons = append(reasons, s.consumer.NotReady()...)
 	}
 	reasons = append(s.calls.reasons(reasons, s.lastStates()), s.letters.unready()...)
 	for i, r := range reasons {

@@ -337,7 +337,7 @@ func (h *history) rest(l *life, bound time.Duration, mayFail bool) *life {
 			why = "records that lie before the start are read"
 		}
 		if why == "" {
-			if reasons := h.check.unexcused(l.n, l.p.Health().Reasons); len(reasons) > 0 {
+			if reasons := h.check.unexcused(l.n, l.p.NotReady()); len(reasons) > 0 {
 				why = fmt.Sprintf("not ready: %v", reasons)
 			} else if lag := l.p.Lag(); lag > 5*time.Second {
 				why = fmt.Sprintf("the lag is %v", lag)

@@ -99,7 +99,7 @@ func (l *life) watch() {
 			told = states
 			l.note("routes: %+v", states)
 		}
-		if why := l.h.check.unproven(want); why != "" && !l.stopped() && l.p.Health().Ready && l.h.check.unproven(want) == why && !l.gate.isShut() && !l.stopped() {
+		if why := l.h.check.unproven(want); why != "" && !l.stopped() && len(l.p.NotReady()) == 0 && l.h.check.unproven(want) == why && !l.gate.isShut() && !l.stopped() {
 			l.h.check.violate(propReady, "life %d is ready although %s", l.n, why)
 		}
 	}

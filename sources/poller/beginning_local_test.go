@@ -79,5 +79,5 @@ func TestLocalEmptyShardBesideWrites(t *testing.T) {
 	if gaps := p.Gaps(); len(gaps) > 0 {
 		t.Fatalf("gaps %v", gaps)
 	}
-	localtest.Await(t, "the poller is ready", func() string { return strings.Join(p.Health().Reasons, "; ") })
+	localtest.Await(t, "the poller is ready", func() string { return strings.Join(p.NotReady(), "; ") })
 }

@@ -236,14 +236,14 @@ func TestStoreFails(t *testing.T) {
 		r := start(t, s, got.handle, testOptions(store, "orders"))
 		pass(time.Minute)
 		want(t, "handled while the store fails", got.all(), "a/1")
-		if reasons := strings.Join(r.p.Health().Reasons, "\n"); !strings.Contains(reasons, "disk full") {
+		if reasons := strings.Join(r.p.NotReady(), "\n"); !strings.Contains(reasons, "disk full") {
 			t.Errorf("reasons: %s", reasons)
 		}
 		store.fail.Store(false)
 		pass(1500 * time.Millisecond) // with the next write, whoever makes it
 		want(t, "handled", got.all(), "a/1 b/1")
 		if !r.ready() {
-			t.Errorf("not ready: %v", r.p.Health().Reasons)
+			t.Errorf("not ready: %v", r.p.NotReady())
 		}
 		store.fail.Store(true)
 		s.put(b, "k")

@@ -24,5 +24,5 @@
 // The third ends the last writes when it is over.
 //
 // No response of the service ends a running Poller. errors.go classifies errors,
-// and Health reports the current ones.
+// and NotReady reports the current ones.
 package poller

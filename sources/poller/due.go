@@ -1,6 +1,6 @@
 package poller
 
-// account has a gauge for each shard that is due, and for no other. Health
+// account has a gauge for each shard that is due, and for no other. NotReady
 // wants a proof of each.
 func (s *stream) account() {
 	for id, g := range s.due {

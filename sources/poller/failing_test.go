@@ -77,7 +77,7 @@ func TestIteratorExpiresBeforeAnyRecord(t *testing.T) {
 			want(t, "iterator", it, "TRIM_HORIZON")
 		}
 		if !r.ready() {
-			t.Errorf("not ready: %v", r.p.Health().Reasons)
+			t.Errorf("not ready: %v", r.p.NotReady())
 		}
 		r.mustEnd()
 	})
@@ -316,7 +316,7 @@ func TestAccessLostWhileRunning(t *testing.T) {
 		pass(time.Second)
 		s.with(func() { s.fail = func(op, _ string) string { return "AccessDeniedException" } })
 		pass(2 * time.Second)
-		reasons := strings.Join(r.p.Health().Reasons, "\n")
+		reasons := strings.Join(r.p.NotReady(), "\n")
 		for _, part := range []string{"AccessDeniedException", "GetRecords", stubARN("orders")} {
 			if !strings.Contains(reasons, part) {
 				t.Errorf("reasons lack %q: %s", part, reasons)
@@ -332,7 +332,7 @@ func TestAccessLostWhileRunning(t *testing.T) {
 		pass(time.Minute)
 		want(t, "handled", got.all(), "a/1")
 		if !r.ready() {
-			t.Errorf("not ready: %v", r.p.Health().Reasons)
+			t.Errorf("not ready: %v", r.p.NotReady())
 		}
 		r.mustEnd()
 	})

@@ -426,7 +426,7 @@ func (f *follower) between(ctx context.Context, old, latest string) ([]string, e
 	}
 }
 
-// note keeps the error of the request for Health, and returns the previous one.
+// note keeps the error of the request for NotReady, and returns the previous one.
 func (f *follower) note(err error) (was error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -272,8 +272,8 @@ func TestStopWhileAGapCannotBeParked(t *testing.T) {
 							t.Error(err)
 						}
 						pass(6 * time.Second)
-						if h := r.p.Health(); strings.Contains(strings.Join(h.Reasons, " "), "park gap fails") {
-							t.Errorf("what another has to do makes this poller unready: %v", h.Reasons)
+						if h := r.p.NotReady(); strings.Contains(strings.Join(h, " "), "park gap fails") {
+							t.Errorf("what another has to do makes this poller unready: %v", h)
 						}
 					}
 					r.mustEnd()

@@ -12,12 +12,6 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Health is the readiness of the poller.
-type Health struct {
-	Ready   bool
-	Reasons []string // why it is not ready; empty when it is
-}
-
 // Status is one shard being read.
 type Status struct {
 	Shard     Shard
@@ -42,8 +36,8 @@ type HeldItem struct {
 	flow.Held
 }
 
-// Health returns the poller's readiness. The poller is ready when all of this was
-// proven recently:
+// NotReady returns why the poller is not ready; nothing when it is. The poller is
+// ready when all of this was proven recently:
 //   - Each table was asked for its stream, and each stream for its shards.
 //   - Each listed shard that is not finished and does not wait for its parent had
 //     a good poll within StaleAfter. Or it waits for its full window, whose
@@ -54,8 +48,8 @@ type HeldItem struct {
 //   - No gap waits for acknowledgement.
 //
 // Each missing proof is a reason. So is each call to the store that fails or does
-// not return. Health takes short locks and makes no call.
-func (p *Poller) Health() Health {
+// not return. NotReady takes short locks and makes no call.
+func (p *Poller) NotReady() []string {
 	reasons := p.health.reasons(p.o.CallTimeout)
 	if shards, since := p.checkpoints.Unproven(p.o.CheckpointEvery + p.o.StaleAfter); len(shards) > 0 {
 		reasons = append(reasons, fmt.Sprintf("state store: the positions of %d shards (such as %s), which were settled after %s, are not stored, so that records come again after a restart: see that it has room and can be written",
@@ -71,7 +65,7 @@ func (p *Poller) Health() Health {
 		reasons = append(reasons, g.trouble(p.o.StaleAfter, p.o.StallAfter)...)
 	}
 	reasons = append(reasons, routeReasons(p.o.Flow.Group)...)
-	return Health{Ready: len(reasons) == 0, Reasons: reasons}
+	return reasons
 }
 
 // routeReasons returns the troubles of a Group's routes.

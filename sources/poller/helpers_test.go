@@ -193,15 +193,15 @@ func (r *rig) acknowledge() {
 	}
 }
 
-func (r *rig) ready() bool { return r.p.Health().Ready }
+func (r *rig) ready() bool { return len(r.p.NotReady()) == 0 }
 
 // unready fails unless health gives a reason with part in it, or, when part is
 // empty, is ready.
 func (r *rig) unready(part string) {
 	r.t.Helper()
-	h := r.p.Health()
-	if reasons := strings.Join(h.Reasons, "\n"); h.Ready != (part == "") || !strings.Contains(reasons, part) {
-		r.t.Errorf("ready %v, want the reason %q in: %s", h.Ready, part, reasons)
+	h := r.p.NotReady()
+	if reasons := strings.Join(h, "\n"); len(h) == 0 != (part == "") || !strings.Contains(reasons, part) {
+		r.t.Errorf("ready %v, want the reason %q in: %s", len(h) == 0, part, reasons)
 	}
 }
 

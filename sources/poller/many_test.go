@@ -99,7 +99,7 @@ func BenchmarkMany(b *testing.B) {
 		name string
 		call func()
 	}{
-		{"Health", func() { p.Health() }},
+		{"NotReady", func() { p.NotReady() }},
 		{"Lag", func() { p.Lag() }},
 		{"Shards", func() { p.Shards() }},
 		{"Held", func() { p.Held() }},

@@ -60,7 +60,7 @@ func TestParentIsListedAndNotAskedFor(t *testing.T) {
 		r.unready("which other shards wait for")
 		pass(time.Minute)
 		r.unready("AccessDeniedException")
-		if reasons := strings.Join(r.p.Health().Reasons, " "); strings.Contains(reasons, "which other shards wait for") {
+		if reasons := strings.Join(r.p.NotReady(), " "); strings.Contains(reasons, "which other shards wait for") {
 			t.Errorf("reasons: %s", reasons)
 		}
 		r.mustEnd()

@@ -73,7 +73,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 // released. It returns nil after an orderly end, even if records are unsettled:
 // they come again. It returns an error when a stream cannot start (a *StreamError,
 // or a missing start) or a last position could not be stored. Nothing else ends
-// Run; see Health. Call Run once.
+// Run; see NotReady. Call Run once.
 func (p *Poller) Run(ctx context.Context) error {
 	if p.ran.Swap(true) {
 		return errors.New("poller: Run was called before: make a new Poller")

@@ -267,7 +267,7 @@ func TestPanicIsOneStreams(t *testing.T) {
 				}
 				want(t, "handled of the other", got.of("x"), "x/1 x/2 x/3 x/4 x/5 x/6 x/7 x/8 x/9 x/10")
 				r.unready(c.says)
-				for _, reason := range r.p.Health().Reasons {
+				for _, reason := range r.p.NotReady() {
 					if strings.Contains(reason, "users") && c.fail != "DescribeTable" {
 						t.Errorf("unready of the other: %s", reason)
 					}

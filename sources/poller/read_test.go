@@ -25,7 +25,7 @@ func TestReadsRestartsAndRepeatsNothing(t *testing.T) {
 		pass(time.Second)
 		want(t, "handled", got.all(), "a/1 a/2 a/3 b/1")
 		if !r.ready() {
-			t.Errorf("not ready: %v", r.p.Health().Reasons)
+			t.Errorf("not ready: %v", r.p.NotReady())
 		}
 		r.mustEnd()
 		want(t, "orders", stored(t, store, "orders"), "a@3")
@@ -213,7 +213,7 @@ func TestLag(t *testing.T) {
 		if len(r.p.Held()) != 1 {
 			t.Errorf("held: %v", r.p.Held())
 		}
-		if reasons := strings.Join(r.p.Health().Reasons, "\n"); !strings.Contains(reasons, "watermark has not moved") {
+		if reasons := strings.Join(r.p.NotReady(), "\n"); !strings.Contains(reasons, "watermark has not moved") {
 			t.Errorf("reasons: %s", reasons)
 		}
 		if st := r.p.Shards(); len(st) != 1 || st[0].Unsettled != 1 || st[0].Position != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// This file reports events to the hooks, the log and Health.
+// This file reports events to the hooks, the log and NotReady.
 
 func (p *Poller) started(s Shard, after sluice.Sequence) {
 	p.o.Logger.Info("shard started", "table", s.Table, "shard", s.ID, "after", string(after))
@@ -122,7 +122,7 @@ func (p *Poller) beat(ctx context.Context) {
 }
 
 // survive runs work until it returns, and again after a panic: a hook that panics
-// must not end the process. Health reports the panic under the name call, until a
+// must not end the process. NotReady reports the panic under the name call, until a
 // call succeeds.
 func (p *Poller) survive(ctx context.Context, call string, work func()) {
 	var b backoff

@@ -119,7 +119,7 @@ func TestRefusesToStart(t *testing.T) {
 				if _, err := store.Start(t.Context(), state.Stream{Application: "sluice", ARN: stubARN("orders")}, state.Start{}); !errors.Is(err, state.ErrNoStart) {
 					t.Errorf("a start was stored: %v", err)
 				}
-				if p.Health().Ready {
+				if len(p.NotReady()) == 0 {
 					t.Error("ready")
 				}
 			})

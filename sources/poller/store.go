@@ -17,7 +17,7 @@ import (
 //
 // The caller does not stop waiting after CallTimeout, because an abandoned call
 // may still take effect, and a later call could overtake it. So calls keep the
-// order of their callers, and late results of a slow store count. Health names a
+// order of their callers, and late results of a slow store count. NotReady names a
 // call that is overdue.
 //
 // A call abandoned at the end counts as failed. If the store completes it later,
@@ -37,7 +37,7 @@ func newStore(o Options, h *health) *store {
 // leave abandons running and later calls.
 func (s *store) leave() { close(s.over) }
 
-// Names of calls, for Health and the log.
+// Names of calls, for NotReady and the log.
 const (
 	claimShard     = "claim"
 	storePositions = "checkpoint"
@@ -50,7 +50,7 @@ type answer[T any] struct {
 	err   error
 }
 
-// ask makes one call. Health reports it under its name.
+// ask makes one call. NotReady reports it under its name.
 func ask[T any](ctx context.Context, s *store, name string, call func(context.Context) (T, error)) (T, error) {
 	var none T
 	select {
@@ -149,7 +149,7 @@ func panicked(v any) error { return &panicError{v, debug.Stack()} }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
 
-// brief is err for Health without a stack; the log has the stack.
+// brief is err for NotReady without a stack; the log has the stack.
 func brief(err error) error {
 	if p := (*panicError)(nil); errors.As(err, &p) {
 		return fmt.Errorf("panic: %v; the log has its goroutine", p.value)

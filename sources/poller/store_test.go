@@ -27,7 +27,7 @@ func TestAThrottledStoreRepeatsButLosesNothing(t *testing.T) {
 			for range 8 {
 				w.put(keys(6)...)
 				w.pass(2 * time.Second)
-				seen = seen || strings.Contains(strings.Join(d.Health().Reasons, "\n"), errStore.Error())
+				seen = seen || strings.Contains(strings.Join(d.NotReady(), "\n"), errStore.Error())
 			}
 			d.stop()
 			<-d.done // with an error, or without

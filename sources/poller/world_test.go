@@ -104,9 +104,9 @@ func (d *daemon) end() {
 // unready wants a reason with part in it; empty wants the Poller to be ready.
 func (d *daemon) unready(part string) {
 	d.w.Helper()
-	h := d.Health()
-	if reasons := strings.Join(h.Reasons, "\n"); h.Ready != (part == "") || !strings.Contains(reasons, part) {
-		d.w.Errorf("ready %v, want the reason %q in: %s", h.Ready, part, reasons)
+	h := d.NotReady()
+	if reasons := strings.Join(h, "\n"); len(h) == 0 != (part == "") || !strings.Contains(reasons, part) {
+		d.w.Errorf("ready %v, want the reason %q in: %s", len(h) == 0, part, reasons)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestAfter(t *testing.T) {
 		if n := w.stub.count("GetQueueUrl"); n != 1 {
 			t.Errorf("the queue was opened %d times", n)
 		}
-		if w.c.Health().Ready {
+		if len(w.c.NotReady()) == 0 {
 			t.Error("ready before it receives")
 		}
 		select {
@@ -63,8 +63,8 @@ func TestHold(t *testing.T) {
 				if n := w.stub.count("ReceiveMessage"); n != 0 {
 					t.Errorf("%d receives while it is held", n)
 				}
-				if h := w.c.Health(); !h.Ready {
-					t.Errorf("not ready: %q", h.Reasons)
+				if h := w.c.NotReady(); len(h) > 0 {
+					t.Errorf("not ready: %q", h)
 				}
 				if !released {
 					w.end()

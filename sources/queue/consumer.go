@@ -64,7 +64,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
 // no more, returns messages that did not start, lets running handlers finish, and
 // deletes settled messages. It returns nil after an orderly end, even if messages
 // are left: they come again. It returns an error when a queue cannot be opened;
-// see Options.Patient. Nothing else ends Run; see Health. Call Run once.
+// see Options.Patient. Nothing else ends Run; see NotReady. Call Run once.
 func (c *Consumer) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return errors.New("queue: Run was called before: make a new Consumer")

@@ -58,12 +58,12 @@ func TestSettledIsDeleted(t *testing.T) {
 		if n := w.stub.count("DeleteMessageBatch"); n > 5 {
 			t.Errorf("%d calls delete 25 messages", n)
 		}
-		if h := w.c.Health(); !h.Ready {
-			t.Errorf("not ready: %q", h.Reasons)
+		if h := w.c.NotReady(); len(h) > 0 {
+			t.Errorf("not ready: %q", h)
 		}
 		w.end()
 		w.expectEnds(map[messageEnd]int{endSettled: 25})
-		if h := w.c.Health(); h.Ready {
+		if h := w.c.NotReady(); len(h) == 0 {
 			t.Error("ready after its end")
 		}
 	})
@@ -346,8 +346,8 @@ func TestDeletesThatAreRefused(t *testing.T) {
 		if n := len(w.calls()); n != 10 {
 			t.Errorf("%d calls of the handler, want 10", n)
 		}
-		if h := w.c.Health(); len(h.Reasons) != 2 || !strings.Contains(strings.Join(h.Reasons, " "), "DeleteMessageBatch fails since") || !strings.Contains(h.Reasons[1], "10 of at most 10 messages are in hand") {
-			t.Errorf("health %q", h.Reasons)
+		if h := w.c.NotReady(); len(h) != 2 || !strings.Contains(strings.Join(h, " "), "DeleteMessageBatch fails since") || !strings.Contains(h[1], "10 of at most 10 messages are in hand") {
+			t.Errorf("health %q", h)
 		}
 		if !strings.Contains(w.logged(), "lack the permission sqs:DeleteMessageBatch") {
 			t.Errorf("log:\n%s", w.logged())
@@ -382,8 +382,8 @@ func TestReceivesThatFail(t *testing.T) {
 			pass(time.Minute)
 			w.stub.send("jobs", body(2))
 			pass(9 * time.Minute)
-			if h := w.c.Health(); h.Ready || !strings.Contains(strings.Join(h.Reasons, " "), "queue jobs: ReceiveMessage fails since") {
-				t.Errorf("%s: health %q", name, h.Reasons)
+			if h := w.c.NotReady(); len(h) == 0 || !strings.Contains(strings.Join(h, " "), "queue jobs: ReceiveMessage fails since") {
+				t.Errorf("%s: health %q", name, h)
 			}
 			if n := w.stub.count("ReceiveMessage") - before; n > 60 {
 				t.Errorf("%s: %d calls in 10 minutes", name, n)
@@ -392,8 +392,8 @@ func TestReceivesThatFail(t *testing.T) {
 			w.stub.fault = nil
 			w.stub.mu.Unlock()
 			pass(5 * time.Minute)
-			if h := w.c.Health(); !h.Ready {
-				t.Errorf("%s: health %q", name, h.Reasons)
+			if h := w.c.NotReady(); len(h) > 0 {
+				t.Errorf("%s: health %q", name, h)
 			}
 			w.end()
 			w.expectLeft("jobs")

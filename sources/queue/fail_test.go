@@ -216,8 +216,8 @@ func TestOutageIsNoPoison(t *testing.T) {
 			return errDown
 		})
 		pass(time.Minute)
-		if h := w.c.Health(); len(h.Reasons) != 1 || !strings.Contains(h.Reasons[0], `route "job" fails for every message since`) {
-			t.Errorf("health %q", h.Reasons)
+		if h := w.c.NotReady(); len(h) != 1 || !strings.Contains(h[0], `route "job" fails for every message since`) {
+			t.Errorf("health %q", h)
 		}
 		pass(10 * time.Hour)
 		if n := len(w.calls()); n > 64+10*3600/15+30 {
@@ -225,8 +225,8 @@ func TestOutageIsNoPoison(t *testing.T) {
 		}
 		up.Store(true)
 		pass(2 * time.Hour)
-		if h := w.c.Health(); !h.Ready {
-			t.Errorf("health %q", h.Reasons)
+		if h := w.c.NotReady(); len(h) > 0 {
+			t.Errorf("health %q", h)
 		}
 		w.end()
 		w.expectLeft("jobs")

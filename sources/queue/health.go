@@ -11,20 +11,14 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Health is the readiness of the consumer.
-type Health struct {
-	Ready   bool
-	Reasons []string // why it is not ready; empty when it is
-}
-
-// Health returns the consumer's readiness: every queue is open, SQS responds,
-// messages in hand come to an end, and no route fails for all.
-func (c *Consumer) Health() Health {
-	var reasons []string
+// NotReady returns why the consumer is not ready; nothing when it is. The consumer is
+// ready when every queue is open, SQS responds, messages in hand come to an end, and
+// no route fails for all.
+func (c *Consumer) NotReady() (reasons []string) {
 	for _, s := range c.sources {
 		reasons = append(reasons, s.trouble()...)
 	}
-	return Health{Ready: len(reasons) == 0, Reasons: reasons}
+	return reasons
 }
 
 // Outages lists the routes that fail for every message of a queue, ordered by

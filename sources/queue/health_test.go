@@ -25,8 +25,8 @@ func TestHealthOfWhatIsInHand(t *testing.T) {
 					return nil
 				})
 				pass(time.Hour)
-				if h := w.c.Health(); !h.Ready {
-					t.Errorf("unready because nobody sent a message: %q", h.Reasons)
+				if h := w.c.NotReady(); len(h) > 0 {
+					t.Errorf("unready because nobody sent a message: %q", h)
 				}
 				for i := range n {
 					w.stub.send("jobs", body(i))
@@ -35,17 +35,17 @@ func TestHealthOfWhatIsInHand(t *testing.T) {
 				if got := w.c.Hands()["jobs"].Messages; got != n {
 					t.Fatalf("%d messages in hand, want %d", got, n)
 				}
-				if h := w.c.Health(); !h.Ready {
-					t.Errorf("unready for messages that came a moment ago: %q", h.Reasons)
+				if h := w.c.NotReady(); len(h) > 0 {
+					t.Errorf("unready for messages that came a moment ago: %q", h)
 				}
 				pass(2 * time.Minute)
-				if h := w.c.Health(); len(h.Reasons) != 1 || !strings.Contains(h.Reasons[0], fmt.Sprintf("queue jobs: %d of at most 10 messages are in hand, and none has come to its end since ", n)) {
-					t.Errorf("nothing moves: %q", h.Reasons)
+				if h := w.c.NotReady(); len(h) != 1 || !strings.Contains(h[0], fmt.Sprintf("queue jobs: %d of at most 10 messages are in hand, and none has come to its end since ", n)) {
+					t.Errorf("nothing moves: %q", h)
 				}
 				close(release)
 				pass(time.Minute)
-				if h := w.c.Health(); !h.Ready {
-					t.Errorf("unready after the end of all: %q", h.Reasons)
+				if h := w.c.NotReady(); len(h) > 0 {
+					t.Errorf("unready after the end of all: %q", h)
 				}
 				w.end()
 				w.expectLeft("jobs")

@@ -33,7 +33,7 @@ func TestPatient(t *testing.T) {
 		}
 		unready := func(want string) {
 			t.Helper()
-			if got := strings.Join(w.c.Health().Reasons, "\n"); !strings.Contains(got, want) {
+			if got := strings.Join(w.c.NotReady(), "\n"); !strings.Contains(got, want) {
 				t.Errorf("not ready: %q, want %q", got, want)
 			}
 		}
@@ -47,8 +47,8 @@ func TestPatient(t *testing.T) {
 		answer = nil
 		w.stub.faultMu.Unlock()
 		pass(time.Minute)
-		if h := w.c.Health(); !h.Ready {
-			t.Errorf("not ready: %q", h.Reasons)
+		if h := w.c.NotReady(); len(h) > 0 {
+			t.Errorf("not ready: %q", h)
 		}
 		w.end()
 		w.expectEnds(map[messageEnd]int{endSettled: 2})
