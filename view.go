@@ -1,7 +1,5 @@
 package sluice
 
-import "fmt"
-
 // View is the set of images in a stream's records, or the images a route needs.
 type View uint8
 
@@ -32,14 +30,4 @@ func (v View) Has(need View) bool {
 	}
 	need &= BothImages
 	return v&need == need
-}
-
-// ParseView parses the name of a StreamViewType.
-func ParseView(s string) (View, error) {
-	for i, name := range viewNames {
-		if s == name {
-			return View(i), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown StreamViewType %q: want KEYS_ONLY, NEW_IMAGE, OLD_IMAGE or NEW_AND_OLD_IMAGES", s)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/views"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -90,7 +91,7 @@ func (r *Router) untyped(t *table, rec *sluice.Record, event int) error {
 	if !t.typed[event] || event == message || hasImage(rec) || !r.resolver.readsImage(rec.Table) {
 		return nil
 	}
-	if view, err := sluice.ParseView(rec.ViewType); err == nil && view.Has(sluice.AnyImage) && (view == sluice.BothImages || event != insert && event != remove) {
+	if view, err := views.Parse(rec.ViewType); err == nil && view.Has(sluice.AnyImage) && (view == sluice.BothImages || event != insert && event != remove) {
 		return fmt.Errorf("%s: the type of the record is unknown: an image tells it, and the %s record has none although the stream should send one (the record says %q)",
 			where(rec), rec.EventName, rec.ViewType)
 	}
@@ -131,7 +132,7 @@ func checkImages(rt *route, rec *sluice.Record, event int) error {
 	if have.Has(rt.reads) {
 		return nil
 	}
-	if view, err := sluice.ParseView(rec.ViewType); err == nil && view.Has(rt.reads) {
+	if view, err := views.Parse(rec.ViewType); err == nil && view.Has(rt.reads) {
 		return sluice.Permanent(&lostImageError{fmt.Sprintf(
 			"%s: route %q needs %s: the %s record does not have it although the stream should send one (the record says %q)",
 			where(rec), rt.Name, imageNames(rt.reads&^have), rec.EventName, rec.ViewType)})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/views"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -60,7 +61,7 @@ func (s *Service) CreateTable(name string, o TableOptions) *Table {
 	o = o.withDefaults()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	view, err := sluice.ParseView(o.View)
+	view, err := views.Parse(o.View)
 	switch {
 	case !tableName.MatchString(name):
 		s.fatalf("CreateTable: invalid name %q; want 3 to 255 letters, digits, '_', '-' and '.'", name)

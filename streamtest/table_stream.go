@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/views"
 )
 
 // stream is one generation of a table's stream.
@@ -105,7 +106,7 @@ func (t *Table) EnableStream(view string) (arn string) {
 	if view == "" {
 		view = sluice.BothImages.String()
 	}
-	v, err := sluice.ParseView(view)
+	v, err := views.Parse(view)
 	switch {
 	case err != nil:
 		t.s.fatalf("EnableStream: table %s: %v", t.name, err)

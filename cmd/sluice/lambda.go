@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/views"
 )
 
 func lambdaCommand(c *cli) *cobra.Command {
@@ -48,7 +49,7 @@ for a stream with another view.`,
 			}
 			view, err := sluice.BothImages, error(nil)
 			if viewName != "" {
-				if view, err = sluice.ParseView(viewName); err != nil {
+				if view, err = views.Parse(viewName); err != nil {
 					return usage("--view: %w", err)
 				}
 			}

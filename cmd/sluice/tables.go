@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/internal/views"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -57,7 +58,7 @@ func checkStream(ctx context.Context, cfg aws.Config, name string, routes []*slu
 	if d.StreamSpecification == nil || !aws.ToBool(d.StreamSpecification.StreamEnabled) {
 		return fmt.Errorf("table %s has no stream: enable one with the view NEW_AND_OLD_IMAGES", table)
 	}
-	view, err := sluice.ParseView(string(d.StreamSpecification.StreamViewType))
+	view, err := views.Parse(string(d.StreamSpecification.StreamViewType))
 	if err != nil {
 		return fmt.Errorf("table %s: %w", table, err)
 	}

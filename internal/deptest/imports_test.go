@@ -37,12 +37,13 @@ var rules = []rule{
 	{pkgs: "internal/jsonscan", stdOnly: true},
 	{pkgs: "internal/outcomes", stdOnly: true},
 	{pkgs: "internal/quorum", stdOnly: true},
+	{pkgs: "internal/views", ours: []string{"."}, stdOnly: true},
 	{pkgs: "internal/routed", ours: []string{"."}, stdOnly: true},
 	{pkgs: "metrics", stdOnly: true},
 	{pkgs: "internal/commits", ours: []string{"metrics"}, stdOnly: true},
 	{pkgs: "internal/tally", ours: []string{"metrics"}, stdOnly: true},
 	{pkgs: "internal/keypattern", stdOnly: true},
-	{pkgs: "router", ours: []string{".", "internal/keypattern", "internal/routed", "metrics"}, stdOnly: true},
+	{pkgs: "router", ours: []string{".", "internal/keypattern", "internal/routed", "internal/views", "metrics"}, stdOnly: true},
 	{pkgs: "flow", ours: []string{".", "internal/quorum"}},
 	{pkgs: "batch", ours: []string{".", "internal/backoff", "internal/commits", "internal/quorum", "metrics"}, stdOnly: true},
 
@@ -54,7 +55,7 @@ var rules = []rule{
 	{pkgs: "sources/poller/internal/lineage", ours: []string{".", "state"}, stdOnly: true},
 	{pkgs: "sources/poller/internal/positions", ours: []string{"."}, stdOnly: true},
 	{pkgs: "sources/poller/internal/quota", ours: []string{".", "sources/poller/internal/positions"}, stdOnly: true},
-	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/latectx", "internal/streamsapi"}},
+	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/latectx", "internal/streamsapi", "internal/views"}},
 	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/sqsclient"}},
 	{pkgs: "internal/snapshot", ours: []string{".", "flow", "state", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/latectx", "internal/wire"}},
 
@@ -106,7 +107,7 @@ var rules = []rule{
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/awsclient", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
-	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/docrules", "flow", "router"}},
+	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/docrules", "internal/views", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
 	{pkgs: "internal/letterqueue", ours: []string{".", "flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient", "internal/letterkeys"}},
@@ -114,7 +115,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/function", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/tally", "internal/versiontext", "internal/wire",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/function", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/internal/views"
 	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
@@ -185,7 +185,7 @@ func (p *Poller) latestStream(ctx context.Context, table string) (arn string, er
 // checkView refuses a stream whose records lack images that a route reads. The
 // route would decide without seeing them.
 func (p *Poller) checkView(name Stream, table, view string) error {
-	have, err := sluice.ParseView(view)
+	have, err := views.Parse(view)
 	if err != nil {
 		return nil // an unknown view type; the records show what they hold
 	}
