@@ -154,7 +154,7 @@ func (l *life) hooks() poller.Hooks {
 				check.started(l.n, at(s), after)
 			}
 		},
-		ShardEnded: func(s poller.Shard, e string) { l.note("ends %s: %s", s.ID, e) },
+		ShardEnded: func(s poller.Shard, e poller.End) { l.note("ends %s: %s", s.ID, e) },
 		Gap: func(g sluice.Gap) {
 			if !l.h.plan.park { // else it is one
 				l.gate.pass("gap", func() { check.gap(l.n, &g) })

@@ -44,8 +44,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "closed shard finished unsettled", file: "sources/poller/worker.go",
-		old:   `case end == endFinished && err == nil:`,
-		new:   `case end == endFinished && (err == nil || true):`,
+		old:   `case end == EndFinished && err == nil:`,
+		new:   `case end == EndFinished && (err == nil || true):`,
 		props: []string{propAhead, propLost},
 	},
 	{
@@ -63,7 +63,7 @@ var mutants = []mutant{
 	{
 		name: "no last write at a stop", file: "sources/poller/worker.go",
 		old:   "\tif lost {\n\t\treturn end, cause\n",
-		new:   "\tif lost || end == endStopped {\n\t\treturn end, cause\n",
+		new:   "\tif lost || end == EndStopped {\n\t\treturn end, cause\n",
 		props: []string{propStop},
 	},
 	{
@@ -89,7 +89,7 @@ var mutants = []mutant{
 	{
 		name: "child before its parent's end is stored", file: "sources/poller/worker.go",
 		old:   "\t\tw.finished.Store(true)\n",
-		new:   "\t\tw.finished.Store(true)\n\t\treturn endFinished, nil\n",
+		new:   "\t\tw.finished.Store(true)\n\t\treturn EndFinished, nil\n",
 		props: []string{propChild},
 	},
 	{
@@ -121,7 +121,7 @@ var mutants = []mutant{
 	{
 		name: "last page dropped", file: "sources/poller/worker.go",
 		old:   `if err := w.take(reading, pg); err != nil {`,
-		new:   `if pg.last { return endFinished, <-ended }; if err := w.take(reading, pg); err != nil {`,
+		new:   `if pg.last { return EndFinished, <-ended }; if err := w.take(reading, pg); err != nil {`,
 		props: []string{propLost},
 	},
 	{

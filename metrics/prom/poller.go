@@ -197,9 +197,9 @@ func (m *Metrics) Poller() poller.Hooks {
 			p.pollSeconds.WithLabelValues(c.Shard.Table).Observe(c.Took.Seconds())
 		},
 		ShardStarted: func(s poller.Shard, _ sluice.Sequence) { p.begin(s) },
-		ShardEnded: func(s poller.Shard, end string) {
+		ShardEnded: func(s poller.Shard, end poller.End) {
 			p.forget(s)
-			p.shardEnds.WithLabelValues(s.Table, end).Inc()
+			p.shardEnds.WithLabelValues(s.Table, string(end)).Inc()
 		},
 		Lineage: p.listed,
 		Lag:     p.lag,

@@ -57,7 +57,7 @@ func (m *Metrics) Queue() queue.Hooks {
 		},
 		Deleted: call("delete"),
 		Changed: call("visibility"),
-		Ended:   func(name, how string) { q.ended.WithLabelValues(name, how).Inc() },
+		Ended:   func(name string, e queue.End) { q.ended.WithLabelValues(name, string(e)).Inc() },
 		Hand: func(name string, h queue.Hand) {
 			q.inHand.WithLabelValues(name).Set(float64(h.Messages))
 			q.oldest.WithLabelValues(name).Set(h.Oldest.Seconds())

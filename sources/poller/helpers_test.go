@@ -120,7 +120,7 @@ func startMatching(t *testing.T, s interface{ config() aws.Config }, m one, o Op
 	o.Hooks = Hooks{
 		Lineage:      o.Hooks.Lineage,
 		ShardStarted: func(s Shard, after sluice.Sequence) { note("started %s", s.ID) },
-		ShardEnded:   func(s Shard, e string) { note("%s %s", e, s.ID) },
+		ShardEnded:   func(s Shard, e End) { note("%s %s", e, s.ID) },
 		Dropped:      func(s Shard, n int) { note("dropped %s %d", s.ID, n) },
 		Lag: func(_ Shard, lag time.Duration) {
 			r.mu.Lock()

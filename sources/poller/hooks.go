@@ -21,10 +21,8 @@ type Hooks struct {
 	// ShardStarted is called when reading of a shard begins or resumes. after
 	// is its stored position; empty at its beginning.
 	ShardStarted func(s Shard, after sluice.Sequence)
-	// ShardEnded is called when reading of a shard ends. why is a label:
-	// "finished", "stopped" (by the end of Run), "lease lost", "gone", "halted"
-	// (at a gap) or "failed".
-	ShardEnded func(s Shard, why string)
+	// ShardEnded is called when reading of a shard ends.
+	ShardEnded func(Shard, End)
 	// Lineage is called when the lineage changed, and without shards when its
 	// stream is no longer read.
 	Lineage func(Lineage)
@@ -62,18 +60,18 @@ type Poll struct {
 	Err     error
 }
 
-// shardEnd is the reason why reading of a shard ended.
-type shardEnd string
+// End is the reason why reading of a shard ended.
+type End string
 
 const (
-	endFinished shardEnd = "finished"   // closed and settled to its end
-	endStopped  shardEnd = "stopped"    // Run is ending; the position is stored
-	endLost     shardEnd = "lease lost" // another owner has it
-	endGone     shardEnd = "gone"       // the service no longer knows it
-	endHalted   shardEnd = "halted"     // at a gap
-	endFailed   shardEnd = "failed"     // by an error; it starts again
+	EndFinished End = "finished"   // closed and settled to its end
+	EndStopped  End = "stopped"    // Run is ending; the position is stored
+	EndLost     End = "lease lost" // another owner has it
+	EndGone     End = "gone"       // the service no longer knows it
+	EndHalted   End = "halted"     // at a gap
+	EndFailed   End = "failed"     // by an error; it starts again
 
-	notBegun shardEnd = "" // not claimed
+	notBegun End = "" // not claimed
 )
 
 // Lineage counts the shards of a stream by progress, as this poller knows them.

@@ -103,7 +103,7 @@ func (s *stream) heed(a *answers) {
 		}
 		for _, child := range s.forest.Answered(id, v) {
 			s.halt(s.shard(child))
-			s.p.ended(s.shard(child), endHalted, errLostParent)
+			s.p.ended(s.shard(child), EndHalted, errLostParent)
 		}
 	}
 	s.asked(a.err)

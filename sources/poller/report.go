@@ -17,9 +17,9 @@ func (p *Poller) started(s Shard, after sluice.Sequence) {
 	}
 }
 
-func (p *Poller) ended(s Shard, end shardEnd, err error) {
+func (p *Poller) ended(s Shard, end End, err error) {
 	level := slog.LevelInfo
-	if end != endFinished && end != endStopped {
+	if end != EndFinished && end != EndStopped {
 		level = slog.LevelError
 	}
 	args := []any{"table", s.Table, "shard", s.ID, "end", string(end)}
@@ -28,7 +28,7 @@ func (p *Poller) ended(s Shard, end shardEnd, err error) {
 	}
 	p.o.Logger.Log(context.Background(), level, "shard ended", args...)
 	if h := p.o.Hooks.ShardEnded; h != nil {
-		h(s, string(end))
+		h(s, end)
 	}
 }
 

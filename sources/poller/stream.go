@@ -63,7 +63,7 @@ type stream struct {
 // outcome is the result of a worker.
 type outcome struct {
 	id  string
-	end shardEnd
+	end End
 	err error
 }
 
@@ -129,7 +129,7 @@ func (s *stream) run(ctx context.Context) error {
 		case o := <-ends:
 			s.running--
 			s.ended(ctx, o)
-			if o.end == endFinished && ctx.Err() == nil && s.looking < fewLooks && time.Now().Before(s.listAt) {
+			if o.end == EndFinished && ctx.Err() == nil && s.looking < fewLooks && time.Now().Before(s.listAt) {
 				s.look(ctx, o.id, finds)
 			}
 		case f := <-finds:
@@ -217,18 +217,18 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 			s.p.notClaimed(shard, o.err, heldRetry)
 		}
 		return
-	case endFinished:
+	case EndFinished:
 		how = lineage.Finished
 		s.soon = soon
-	case endGone:
+	case EndGone:
 		how, wait = lineage.Denied, goneRetry
 		s.soon = soon
-	case endHalted:
+	case EndHalted:
 		how = lineage.Halted
 		s.halt(shard)
-	case endLost:
+	case EndLost:
 		wait = heldRetry
-	case endFailed:
+	case EndFailed:
 		wait = goneRetry
 		if ctx.Err() != nil {
 			s.errs = append(s.errs, o.err)

@@ -39,10 +39,10 @@ type worker struct {
 
 // run owns the shard until it ends, ctx ends, or the lease is lost. After the end
 // of ctx it reads no more, and settles and stores what it took within t.
-func (w *worker) run(ctx context.Context, t terms) (end shardEnd, err error) {
+func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			end, err = endFailed, panicked(v)
+			end, err = EndFailed, panicked(v)
 		}
 	}()
 	stored, err := w.claim(ctx)
@@ -51,7 +51,7 @@ func (w *worker) run(ctx context.Context, t terms) (end shardEnd, err error) {
 	}
 	defer w.release(t.writes)
 	if stored.Position.Finished {
-		return endFinished, nil
+		return EndFinished, nil
 	}
 	if w.start.Gone || w.start.Past && stored.Position.Sequence == "" {
 		return w.retire(ctx, t.writes, stored)
@@ -87,13 +87,13 @@ func (w *worker) run(ctx context.Context, t terms) (end shardEnd, err error) {
 
 // retire stores the end of a shard that no longer exists or is from before the
 // start, so that its children may start.
-func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (shardEnd, error) {
+func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, error) {
 	if after := sluice.Sequence(stored.Position.Sequence); after != "" || !w.start.Past && w.origin.Ours(w.p.clock.now()) {
 		if _, err := w.gap(ctx, after, true); err != nil {
-			return endStopped, nil
+			return EndStopped, nil
 		}
 		if w.p.o.Gaps == Halt {
-			return endHalted, errHalted
+			return EndHalted, errHalted
 		}
 	}
 	end := stored.Position
@@ -105,9 +105,9 @@ func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (shardE
 	w.p.checkpoints.Hold(h)
 	defer w.p.checkpoints.Drop(h)
 	if err := w.p.checkpoints.Flush(writes, h); err != nil {
-		return endFailed, err
+		return EndFailed, err
 	}
-	return endFinished, nil
+	return EndFinished, nil
 }
 
 // claim claims the shard durably before a handler sees a record.
@@ -123,7 +123,7 @@ func (w *worker) claim(ctx context.Context) (state.Shard, error) {
 
 // read submits pages to the flow until the shard's end, the end of ctx, a lost
 // lease or an error that the reader cannot recover.
-func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (shardEnd, error) {
+func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, error) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(owned, stop)()
@@ -144,21 +144,21 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (shardE
 			break
 		}
 		if pg.last {
-			return endFinished, <-ended
+			return EndFinished, <-ended
 		}
 	}
 	err := <-ended
 	switch {
 	case errors.Is(context.Cause(owned), state.ErrLeaseLost):
-		return endLost, state.ErrLeaseLost
+		return EndLost, state.ErrLeaseLost
 	case ctx.Err() != nil:
-		return endStopped, nil
+		return EndStopped, nil
 	case errors.Is(err, errGone):
-		return endGone, err
+		return EndGone, err
 	case errors.Is(err, errHalted):
-		return endHalted, err
+		return EndHalted, err
 	}
-	return endFailed, err
+	return EndFailed, err
 }
 
 // fetch reads pages in its own goroutine: it fetches and decodes the next page
@@ -276,25 +276,25 @@ func (w *worker) position() state.Position {
 // close waits until the taken records are settled, and stores the position. Even
 // after a lost lease it waits for handlers to return: two calls for one item must
 // not overlap when the shard starts again.
-func (w *worker) close(owned context.Context, t terms, end shardEnd, cause error) (shardEnd, error) {
+func (w *worker) close(owned context.Context, t terms, end End, cause error) (End, error) {
 	_, err := w.flow.Close(t.handlers)
 	lost := errors.Is(context.Cause(owned), state.ErrLeaseLost)
 	switch {
 	case lost:
-		end, cause = endLost, state.ErrLeaseLost
-	case end == endFinished && err == nil:
+		end, cause = EndLost, state.ErrLeaseLost
+	case end == EndFinished && err == nil:
 		w.finished.Store(true)
-	case end == endFinished:
-		end = endStopped
+	case end == EndFinished:
+		end = EndStopped
 	}
 	if lost {
 		return end, cause
 	}
 	switch err := w.p.checkpoints.Flush(t.writes, w.holding); {
 	case errors.Is(err, state.ErrLeaseLost):
-		return endLost, err
+		return EndLost, err
 	case err != nil:
-		return endFailed, errors.Join(cause, fmt.Errorf("store the position of table %s shard %s: %w", w.shard.Table, w.shard.ID, err))
+		return EndFailed, errors.Join(cause, fmt.Errorf("store the position of table %s shard %s: %w", w.shard.Table, w.shard.ID, err))
 	}
 	return end, cause
 }

@@ -75,7 +75,7 @@ func (w *world) start() *daemon {
 			hooks.ShardStarted(s, after)
 		}
 	}
-	o.Hooks.ShardEnded = func(s poller.Shard, end string) { w.note(end+" %d", s) }
+	o.Hooks.ShardEnded = func(s poller.Shard, end poller.End) { w.note(string(end)+" %d", s) }
 	o.Hooks.Gap = func(g sluice.Gap) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

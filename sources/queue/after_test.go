@@ -34,7 +34,7 @@ func TestAfter(t *testing.T) {
 		<-w.c.Opened()
 		pass(time.Second)
 		w.end()
-		w.expectEnds(map[messageEnd]int{endSettled: 1})
+		w.expectEnds(map[End]int{EndSettled: 1})
 	})
 }
 
@@ -74,7 +74,7 @@ func TestHold(t *testing.T) {
 				close(hold)
 				pass(time.Second)
 				w.end()
-				w.expectEnds(map[messageEnd]int{endSettled: 1})
+				w.expectEnds(map[End]int{EndSettled: 1})
 			})
 		})
 	}

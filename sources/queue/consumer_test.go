@@ -62,7 +62,7 @@ func TestSettledIsDeleted(t *testing.T) {
 			t.Errorf("not ready: %q", h)
 		}
 		w.end()
-		w.expectEnds(map[messageEnd]int{endSettled: 25})
+		w.expectEnds(map[End]int{EndSettled: 25})
 		if h := w.c.NotReady(); len(h) == 0 {
 			t.Error("ready after its end")
 		}
@@ -83,7 +83,7 @@ func TestFailedComesAgain(t *testing.T) {
 		pass(10 * time.Minute)
 		w.end()
 		w.expectLeft("jobs")
-		w.expectEnds(map[messageEnd]int{endReturned: 7, endSettled: 1})
+		w.expectEnds(map[End]int{EndReturned: 7, EndSettled: 1})
 		for i := range 7 {
 			if gap, most := w.times[i+1].Sub(w.times[i]), time.Second<<i+time.Second; gap < 990*time.Millisecond || gap > most {
 				t.Errorf("%v after failure %d, want 1 s to %v", gap, i+1, most)
@@ -156,7 +156,7 @@ func TestVisibilityIsExtended(t *testing.T) {
 		w.end()
 		w.expectLeft("jobs")
 		w.expectLeft("jobs.fifo")
-		w.expectEnds(map[messageEnd]int{endSettled: 3})
+		w.expectEnds(map[End]int{EndSettled: 3})
 		for _, id := range []string{"jobs-001", "jobs.fifo-001", "jobs.fifo-002"} {
 			if m := w.stub.find(id); m.received != 1 {
 				t.Errorf("%s was received %d times", id, m.received)
@@ -208,7 +208,7 @@ func TestTwelveHours(t *testing.T) {
 			t.Errorf("%d calls, received %d times", len(w.calls()), w.stub.find("jobs-001").received)
 		}
 		w.expectLeft("jobs")
-		w.expectEnds(map[messageEnd]int{endSettled: 1})
+		w.expectEnds(map[End]int{EndSettled: 1})
 	})
 }
 
@@ -287,7 +287,7 @@ func TestDuplicateInHand(t *testing.T) {
 		if m := w.stub.find("jobs-001"); m.received != 2 || !m.gone || len(w.calls()) != 1 {
 			t.Errorf("received %d times, gone %v, %d calls", m.received, m.gone, len(w.calls()))
 		}
-		w.expectEnds(map[messageEnd]int{endSettled: 1})
+		w.expectEnds(map[End]int{EndSettled: 1})
 	})
 }
 
@@ -322,7 +322,7 @@ func TestDeletesThatFail(t *testing.T) {
 			if len(w.calls()) != 5 {
 				t.Errorf("%s: %d calls of the handler for 5 messages", name, len(w.calls()))
 			}
-			w.expectEnds(map[messageEnd]int{endSettled: 5})
+			w.expectEnds(map[End]int{EndSettled: 5})
 		})
 	}
 }

@@ -35,7 +35,7 @@ func TestPermanentIsParkedAtOnce(t *testing.T) {
 		pass(time.Second)
 		w.end()
 		w.expectLeft("jobs")
-		w.expectEnds(map[messageEnd]int{endParked: 3, endSettled: 1})
+		w.expectEnds(map[End]int{EndParked: 3, EndSettled: 1})
 		if got := letters.ids(); !slices.Equal(got, []string{"jobs-001", "jobs-002", "jobs-003"}) {
 			t.Errorf("parked %q", got)
 		}
@@ -294,7 +294,7 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 				t.Errorf("group %c: %s, want %s", g, s, want)
 			}
 		}
-		w.expectEnds(map[messageEnd]int{endSettled: 9, endReturned: 3, endUnused: 3})
+		w.expectEnds(map[End]int{EndSettled: 9, EndReturned: 3, EndUnused: 3})
 	})
 }
 

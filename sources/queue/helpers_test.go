@@ -65,7 +65,7 @@ type world struct {
 
 	mu    sync.Mutex
 	log   bytes.Buffer
-	ends  map[messageEnd]int
+	ends  map[End]int
 	times []time.Time // of the handler's calls
 	names []string    // what it was called for
 }
@@ -74,7 +74,7 @@ func newWorld(t *testing.T, queues ...string) *world {
 	if len(queues) == 0 {
 		queues = []string{"jobs"}
 	}
-	w := &world{t: t, stub: newStub(queues...), ends: map[messageEnd]int{}}
+	w := &world{t: t, stub: newStub(queues...), ends: map[End]int{}}
 	w.line = w.stub.dial()
 	return w
 }
@@ -109,10 +109,10 @@ func (w *world) startRoutes(o Options, m sluice.Matcher) {
 		o.Queues = slices.Sorted(maps.Keys(w.stub.queues))
 	}
 	o.Logger = slog.New(slog.NewTextHandler(w, nil))
-	o.Hooks.Ended = func(_, e string) {
+	o.Hooks.Ended = func(_ string, e End) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.ends[messageEnd(e)]++
+		w.ends[End(e)]++
 	}
 	c, err := New(w.line.config(), m, o)
 	if err != nil {
@@ -136,7 +136,7 @@ func (w *world) end() {
 	}
 }
 
-func (w *world) expectEnds(want map[messageEnd]int) {
+func (w *world) expectEnds(want map[End]int) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()

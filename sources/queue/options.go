@@ -92,9 +92,8 @@ type Hooks struct {
 	Deleted func(queue string, c Call)
 	// Changed is called after each ChangeMessageVisibilityBatch.
 	Changed func(queue string, c Call)
-	// Ended is called when a message leaves the hand. how is a label: "settled",
-	// "parked", "returned", "unused" or "lost".
-	Ended func(queue, how string)
+	// Ended is called when a message leaves the hand.
+	Ended func(queue string, e End)
 	// Hand is called several times within Visibility.
 	Hand func(queue string, h Hand)
 }
@@ -113,15 +112,15 @@ type Hand struct {
 	Oldest   time.Duration // since its receive; 0 without a message
 }
 
-// messageEnd is how a message left the hand.
-type messageEnd string
+// End is how a message left the hand.
+type End string
 
 const (
-	endSettled  messageEnd = "settled"  // handled or skipped, and deleted
-	endParked   messageEnd = "parked"   // in the dead letters, and deleted
-	endReturned messageEnd = "returned" // failed: it comes again after its backoff
-	endUnused   messageEnd = "unused"   // not started: it comes again at once, or after the one before it in its group
-	endLost     messageEnd = "lost"     // another consumer may have it, or its handler did not return in time: it comes again
+	EndSettled  End = "settled"  // handled or skipped, and deleted
+	EndParked   End = "parked"   // in the dead letters, and deleted
+	EndReturned End = "returned" // failed: it comes again after its backoff
+	EndUnused   End = "unused"   // not started: it comes again at once, or after the one before it in its group
+	EndLost     End = "lost"     // another consumer may have it, or its handler did not return in time: it comes again
 )
 
 func (o Options) withDefaults() Options {

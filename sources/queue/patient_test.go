@@ -25,7 +25,7 @@ func TestPatient(t *testing.T) {
 		}
 		w.start(Options{Patient: true}, func(context.Context, *sluice.Record) error { return nil })
 		pass(time.Minute)
-		w.expectEnds(map[messageEnd]int{endSettled: 1})
+		w.expectEnds(map[End]int{EndSettled: 1})
 		select {
 		case <-w.c.Opened():
 		default:
@@ -51,7 +51,7 @@ func TestPatient(t *testing.T) {
 			t.Errorf("not ready: %q", h)
 		}
 		w.end()
-		w.expectEnds(map[messageEnd]int{endSettled: 2})
+		w.expectEnds(map[End]int{EndSettled: 2})
 	})
 }
 

@@ -28,7 +28,7 @@ func TestStopDrains(t *testing.T) {
 		}
 		w.expectLeft("jobs")
 		w.expectLeft("jobs.fifo", "jobs.fifo-002", "jobs.fifo-003")
-		w.expectEnds(map[messageEnd]int{endSettled: 2, endUnused: 2})
+		w.expectEnds(map[End]int{EndSettled: 2, EndUnused: 2})
 		for _, id := range []string{"jobs.fifo-002", "jobs.fifo-003"} {
 			if m := w.stub.find(id); m.visible.After(time.Now()) {
 				t.Errorf("%s is hidden for another %v", id, time.Until(m.visible))
@@ -76,7 +76,7 @@ func TestStopGivesUp(t *testing.T) {
 		if m := w.stub.find("jobs-001"); !m.visible.After(time.Now()) {
 			t.Error("it is visible while its handler runs")
 		}
-		w.expectEnds(map[messageEnd]int{endLost: 1})
+		w.expectEnds(map[End]int{EndLost: 1})
 		close(free)
 	})
 }

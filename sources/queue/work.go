@@ -25,10 +25,10 @@ func (s *source) work(ctx context.Context, t terms, lane string) {
 			return
 		case ctx.Err() != nil:
 			ms := s.giveBackLane(t, lane, m, 0)
-			s.ended(endUnused, ms...)
+			s.ended(EndUnused, ms...)
 		case s.hand.lapsed(m):
 			ms := s.dropLane(lane, m)
-			s.ended(endLost, ms...)
+			s.ended(EndLost, ms...)
 		default:
 			s.one(t, m)
 		}
@@ -42,11 +42,11 @@ func (s *source) one(t terms, m *message) {
 	switch {
 	case v.abandoned:
 		ms := s.dropLane(m.lane, m)
-		s.ended(endLost, ms...)
-	case v.end == endReturned:
+		s.ended(EndLost, ms...)
+	case v.end == EndReturned:
 		ms := s.giveBackLane(t, m.lane, m, v.after)
-		s.ended(endReturned, m)
-		s.ended(endUnused, ms[1:]...)
+		s.ended(EndReturned, m)
+		s.ended(EndUnused, ms[1:]...)
 	default:
 		s.judge.forget(m.ID)
 		err := s.delete(t, m)
@@ -54,11 +54,11 @@ func (s *source) one(t terms, m *message) {
 			s.ended(v.end, m)
 			return
 		}
-		s.ended(endLost, m)
+		s.ended(EndLost, m)
 		s.log().Warn("a message was handled and may come again: it could not be deleted", "message", m.ID, "received", m.Received, "error", err)
 		if s.fifo {
 			ms := s.giveBackLane(t, m.lane, nil, 0)
-			s.ended(endUnused, ms...)
+			s.ended(EndUnused, ms...)
 		}
 	}
 }
@@ -82,18 +82,18 @@ func (s *source) dropLane(lane string, m *message) (all []*message) {
 	return all
 }
 
-func (s *source) ended(e messageEnd, ms ...*message) {
+func (s *source) ended(e End, ms ...*message) {
 	if hook := s.c.o.Hooks.Ended; hook != nil {
 		for range ms {
-			hook(s.name, string(e))
+			hook(s.name, e)
 		}
 	}
 }
 
 // verdict is the decision about a message.
 type verdict struct {
-	end       messageEnd
-	after     time.Duration // of endReturned
+	end       End
+	after     time.Duration // of EndReturned
 	abandoned bool          // its handler still runs, and Run no longer waits for it
 }
 
@@ -166,9 +166,9 @@ func (s *source) handle(t terms, m *message) verdict {
 	if n == 1 {
 		s.pace.succeeded()
 		if parked {
-			return verdict{end: endParked}
+			return verdict{end: EndParked}
 		}
-		return verdict{end: endSettled}
+		return verdict{end: EndSettled}
 	}
 	select {
 	case <-f.Idle():
@@ -182,7 +182,7 @@ func (s *source) handle(t terms, m *message) verdict {
 	v := s.failed(t, m, rec, last, err)
 	if next := o.FlowHooks.Handled; next != nil && last.rec != nil {
 		switch {
-		case v.end == endParked:
+		case v.end == EndParked:
 			last.result = flow.Parked
 		case o.DeadLetter != nil || !sluice.IsPermanent(last.err):
 			last.result = flow.Retried
@@ -196,7 +196,7 @@ func (s *source) handle(t terms, m *message) verdict {
 func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err error) verdict {
 	o := s.c.o
 	if t.handlers.Err() != nil { // cut off: says nothing about the message
-		return verdict{end: endReturned}
+		return verdict{end: EndReturned}
 	}
 	if r, ok := errors.AsType[*flow.RecordError](err); ok {
 		err = r.Err
@@ -213,7 +213,7 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	if sluice.IsPermanent(last.err) && o.DeadLetter == nil {
 		after := route.MaxBackoff
 		s.log().Error("a message failed for good and is not parked: it comes again, until the queue's redrive policy or retention takes it", append(attrs, "retryIn", after)...)
-		return verdict{end: endReturned, after: after}
+		return verdict{end: EndReturned, after: after}
 	}
 	now := time.Now()
 	f := sluice.Failure{Attempts: m.Received, First: err, FirstAt: now, Last: err, LastAt: now}
@@ -244,7 +244,7 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 		perr := s.park(t, rec, f, last.ended)
 		if perr == nil {
 			s.log().Warn("message parked as a dead letter", attrs...)
-			return verdict{end: endParked}
+			return verdict{end: EndParked}
 		}
 		s.refused(rec, last.route, attrs, perr)
 	}
@@ -258,7 +258,7 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	if unlogged, ok := s.failures.due(now); ok {
 		s.log().Warn("message failed: it comes again", append(attrs, "retryIn", after, "unlogged", unlogged)...)
 	}
-	return verdict{end: endReturned, after: after}
+	return verdict{end: EndReturned, after: after}
 }
 
 // refused reports that the dead letters did not take rec.
