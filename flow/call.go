@@ -10,6 +10,12 @@ import (
 // invoke calls h for w.g, after w.g let the call through. It classifies the error
 // inside the call, because that runs the error's own methods.
 func (w *worker) invoke(h sluice.Handler) (v verdict) {
+	if admit := w.flow.opts.Admit; admit != nil {
+		if err := admit(w.ctx); err != nil {
+			w.began = time.Now()
+			return judge(err)
+		}
+	}
 	w.enter(w.g.route)
 	if w.call != nil {
 		w.member.Watch(&w.call.self)

@@ -76,9 +76,12 @@ type Options struct {
 	Margin      time.Duration    // under Stop: start nothing later than this before ctx's deadline (default the larger of 1 s and 10 %, at most half)
 	Clock       func() time.Time // time of the source, for the age of records (default time.Now): the machine's clock may be wrong
 	StuckAfter  time.Duration    // a handler that runs longer is reported (default 1 min)
-	Group       *Group           // state of the routes, shared between flows (default: the flow's own)
-	Hooks       Hooks
-	Logger      *slog.Logger // default slog.Default()
+	// Admit, if set, is called before each call of a handler. It waits until the
+	// call may be made, or returns the error of the context, which ends with the flow.
+	Admit  func(context.Context) error
+	Group  *Group // state of the routes, shared between flows (default: the flow's own)
+	Hooks  Hooks
+	Logger *slog.Logger // default slog.Default()
 }
 
 // Result is the end of one call of a route for a record.

@@ -124,18 +124,20 @@ func (m *Memory) Claim(ctx context.Context, s Stream, shardID, parent, owner str
 	if shardID == "" || owner == "" {
 		return Shard{}, fmt.Errorf("claim of shard %q by owner %q: neither may be empty", shardID, owner)
 	}
+	if !m.owners.Seen(owner) {
+		return Shard{}, fmt.Errorf("%w: %s", ErrFenced, owner)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	st := m.stream(s)
 	sh := st.shards[shardID]
-	if sh.Owner != "" && sh.Owner != owner && m.owners.Living(sh.Owner) {
+	if sh.Owner != "" && sh.Owner != owner && !m.owners.Fence(sh.Owner) {
 		return Shard{}, fmt.Errorf("%w: shard %s by %s", ErrHeld, shardID, sh.Owner)
 	}
 	sh.ID = shardID
 	parent = cmp.Or(parent, sh.Parent)
 	sh = sh.Claimed(Shard{ID: parent, Epoch: st.shards[parent].Epoch}, owner)
 	st.shards[shardID] = sh
-	m.owners.Seen(owner)
 	return sh, nil
 }
 
@@ -201,7 +203,9 @@ func (m *Memory) Heartbeat(ctx context.Context, owner string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	m.owners.Seen(owner)
+	if !m.owners.Seen(owner) {
+		return fmt.Errorf("%w: %s", ErrFenced, owner)
+	}
 	return nil
 }
 

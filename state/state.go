@@ -58,6 +58,9 @@ var (
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrHeld: a living owner has the shard.
 	ErrHeld = errors.New("shard is held by another owner")
+	// ErrFenced: another owner found this one silent. Its leases are lost; go on
+	// under a new name.
+	ErrFenced = errors.New("owner is fenced")
 	// ErrRegress: the position is before the stored one.
 	ErrRegress = errors.New("position is before the stored one")
 )
@@ -105,7 +108,14 @@ type Store interface {
 	// claimed later starts from its beginning.
 	Forget(ctx context.Context, s Stream, shardIDs ...string) error
 
-	// Heartbeat notes that owner lives.
+	// Heartbeat notes that owner lives. It returns ErrFenced if another owner
+	// claimed a shard of this one after it was silent: a fenced owner never
+	// lives again.
+	//
+	// A store that several processes share has a method SilentAfter() time.Duration:
+	// how long an owner must be silent before another may fence it. A poller then
+	// starts no handler without a heartbeat that is young enough. Who wraps such a
+	// store must pass the method on.
 	Heartbeat(ctx context.Context, owner string) error
 
 	Close() error

@@ -77,6 +77,8 @@ var rules = []rule{
 	{pkgs: "internal/retrying", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
 	{pkgs: "internal/keyhash", ours: []string{"item"}, stdOnly: true},
+	{pkgs: "internal/rows", ours: []string{"internal/awsclient", "internal/awserror"}},
+	{pkgs: "state/dynamostate", ours: []string{"state", "internal/awserror", "internal/rows", "internal/staterules"}},
 	{pkgs: "state/...", ours: []string{"internal/access", "internal/staterules"}},
 	{pkgs: "internal/staterules", stdOnly: true},
 	{pkgs: "state/statetest", ours: []string{"internal/staterules", "state"}},

@@ -46,31 +46,54 @@ func Value(app, name string, data []byte) error {
 // Presence is who was heard of within [OwnerTimeout]. The zero value is ready;
 // its methods are safe for concurrent use.
 type Presence struct {
-	mu   sync.Mutex
-	seen map[string]time.Time
+	mu     sync.Mutex
+	seen   map[string]time.Time
+	fenced map[string]bool
 }
 
-// Seen says that owner lives now.
-func (p *Presence) Seen(owner string) {
+// Seen says that owner lives now. It reports false if owner is fenced.
+func (p *Presence) Seen(owner string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.fenced[owner] {
+		return false
+	}
 	if p.seen == nil {
 		p.seen = make(map[string]time.Time)
 	}
 	p.seen[owner] = time.Now()
+	return true
 }
 
 // Living reports whether owner was heard of.
 func (p *Presence) Living(owner string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.living(owner)
+}
+
+func (p *Presence) living(owner string) bool {
 	at, ok := p.seen[owner]
 	return ok && time.Since(at) < OwnerTimeout
+}
+
+// Fence reports whether owner is silent. If so, it never lives again.
+func (p *Presence) Fence(owner string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.living(owner) {
+		return false
+	}
+	if p.fenced == nil {
+		p.fenced = make(map[string]bool)
+	}
+	p.fenced[owner] = true
+	return true
 }
 
 // Forget forgets every owner, as the end of their process does.
 func (p *Presence) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.seen = nil
+	p.seen, p.fenced = nil, nil
 }

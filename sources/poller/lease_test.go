@@ -2,6 +2,7 @@ package poller_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -156,6 +157,43 @@ func TestALeaseIsKeptWhileAHandlerBlocks(t *testing.T) {
 		w.once(0)
 		first.end()
 		second.end()
+	})
+}
+
+// A worker whose heartbeats fail for longer than others wait loses its shards. It
+// goes on under another name, and reads them again when the other worker ends.
+func TestAFencedWorkerGoesOn(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{Shards: 2}, func(w *world) {
+		var deaf atomic.Bool
+		w.o.Store = &flaky{Store: w.store, fail: func(call string) error {
+			if call == "heartbeat" && deaf.Load() {
+				return errors.New("deaf")
+			}
+			return nil
+		}}
+		first := w.start()
+		w.put(keys(10)...)
+		w.pass(2 * time.Second)
+		was := w.stored(w.shard(0)).Owner
+		deaf.Store(true)
+		w.o.Store = w.store
+		second := w.start()
+		w.pass(staterules.OwnerTimeout + 5*time.Second)
+		deaf.Store(false)
+		w.pass(5 * time.Second)
+		if now := w.stored(w.shard(0)).Owner; now == was || now == "" {
+			w.Fatalf("shard of %q after the time of silence: owner %q", was, now)
+		}
+		w.put(keys(10)...)
+		w.pass(2 * time.Second)
+		second.end()
+		w.put(keys(10)...)
+		w.pass(5 * time.Second)
+		w.complete(0)
+		if now := w.stored(w.shard(0)).Owner; !strings.HasPrefix(now, was+"/") {
+			w.Errorf("shard after the end of the other: owner %q, want a new name of %q", now, was)
+		}
+		first.end()
 	})
 }
 

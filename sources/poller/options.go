@@ -1,7 +1,6 @@
 package poller
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -127,7 +126,7 @@ func (o Options) withDefaults() Options {
 	set(&o.StallAfter, 5*time.Minute)
 	if o.Owner == "" {
 		host, _ := os.Hostname() // the rest of the name is unique without it
-		o.Owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:8])
+		o.Owner = newOwner(fmt.Sprintf("%s/%d", host, os.Getpid()))
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -161,6 +160,9 @@ func (o Options) validate() error {
 	}
 	if o.Store == nil {
 		bad("Options.Store is nil: give the store that keeps the positions")
+	}
+	if s, ok := o.Store.(shared); ok && o.HeartbeatEvery > s.SilentAfter()/3 {
+		bad("Options.HeartbeatEvery is %v: others claim the shards of a worker that is silent for %v; want a third of that at most", o.HeartbeatEvery, s.SilentAfter())
 	}
 	if o.Start != "" && o.Start != TrimHorizon && o.Start != Latest {
 		bad("%s is %q: want %s or %s", o.StartName, o.Start, TrimHorizon, Latest)

@@ -28,6 +28,7 @@ type Poller struct {
 	api         *streamsapi.Client
 	tables      *dynamodb.Client
 	store       *store
+	owner       owner
 	checkpoints *checkpoints.Checkpointer
 	gauges      gauges
 	quotas      *quota.Pool
@@ -59,6 +60,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	}
 	p := &Poller{cfg: cfg, matcher: m, o: o, opened: make(chan struct{}),
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
+	p.owner.begin(o.Owner, o.Store)
 	p.quotas = quota.NewPool(o.MaxMemory, len(o.Streams), o.CallsPerTable)
 	p.store = newStore(o, &p.health)
 	p.checkpoints = checkpoints.New(checkpoints.Config{

@@ -2,10 +2,12 @@ package poller
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
 )
 
 // This file reports events to the hooks, the log and NotReady.
@@ -107,9 +109,17 @@ func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.
 // beat sends heartbeats to the store, whatever the handlers do.
 func (p *Poller) beat(ctx context.Context) {
 	for {
-		err := p.store.heartbeat(ctx, p.o.Owner)
+		name, sent := p.owner.now(), time.Now()
+		err := p.store.heartbeat(ctx, name)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, state.ErrFenced) {
+			p.fenced(name)
+			continue
+		}
+		if err == nil {
+			p.owner.stored(name, sent)
 		}
 		p.health.store(heartbeat, err)
 		if err != nil {
@@ -118,6 +128,15 @@ func (p *Poller) beat(ctx context.Context) {
 		if sleep(ctx, p.o.HeartbeatEvery) != nil {
 			return
 		}
+	}
+}
+
+// fenced goes on under a new owner's name: the shards of the old one are lost.
+func (p *Poller) fenced(name string) {
+	if p.owner.replace(name) {
+		p.checkpoints.Lose(name)
+		p.o.Logger.Warn("another worker found this one silent, or had the same name, and may read its shards: claiming anew under another name",
+			"owner", name, "newOwner", p.owner.now())
 	}
 }
 

@@ -64,6 +64,9 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	defer w.pos.End()
 	o := w.p.o.Flow
 	o.Clock = w.p.clock.now
+	if w.p.owner.silent > 0 {
+		o.Admit = func(ctx context.Context) error { return w.p.owner.admit(ctx, w.lease.Owner) }
+	}
 	w.flow = flow.Open(owned, w.p.matcher, o)
 	defer func() { // after a panic; else Close has returned before
 		lose(nil)
@@ -78,6 +81,9 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	}
 	w.p.checkpoints.Hold(w.holding)
 	defer w.p.checkpoints.Drop(w.holding)
+	if w.lease.Owner != w.p.owner.now() { // fenced since the claim
+		lose(state.ErrLeaseLost)
+	}
 
 	w.p.started(w.shard, after)
 	end, err = w.read(ctx, owned, after)
@@ -112,12 +118,16 @@ func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, e
 
 // claim claims the shard durably before a handler sees a record.
 func (w *worker) claim(ctx context.Context) (state.Shard, error) {
-	sh, err := w.p.store.claim(ctx, w.stream.id, w.shard.ID, w.start.Parent, w.p.o.Owner)
+	owner := w.p.owner.now()
+	sh, err := w.p.store.claim(ctx, w.stream.id, w.shard.ID, w.start.Parent, owner)
+	if errors.Is(err, state.ErrFenced) {
+		w.p.fenced(owner)
+	}
 	if err != nil {
 		return sh, fmt.Errorf("claim shard %s: %w", w.shard.ID, err)
 	}
 	w.p.health.store(claimShard, nil)
-	w.lease = state.Lease{Stream: w.stream.id, ShardID: w.shard.ID, Owner: w.p.o.Owner, Epoch: sh.Epoch}
+	w.lease = state.Lease{Stream: w.stream.id, ShardID: w.shard.ID, Owner: owner, Epoch: sh.Epoch}
 	return sh, nil
 }
 

@@ -232,6 +232,9 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	if shardID == "" || owner == "" {
 		return state.Shard{}, fmt.Errorf("claim of shard %q by owner %q: neither may be empty", shardID, owner)
 	}
+	if err := s.seen(owner); err != nil {
+		return state.Shard{}, err
+	}
 	var claimed state.Shard
 	var held error
 	err := s.db.Batch(func(tx *bbolt.Tx) error {
@@ -244,7 +247,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 		if err != nil {
 			return err
 		}
-		if sh.Owner != "" && sh.Owner != owner && s.owners.Living(sh.Owner) {
+		if sh.Owner != "" && sh.Owner != owner && !s.owners.Fence(sh.Owner) {
 			held = fmt.Errorf("%w: shard %s by %s", state.ErrHeld, shardID, sh.Owner)
 			return nil
 		}
@@ -371,6 +374,12 @@ func (s *Store) Heartbeat(ctx context.Context, owner string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.owners.Seen(owner)
+	return s.seen(owner)
+}
+
+func (s *Store) seen(owner string) error {
+	if !s.owners.Seen(owner) {
+		return fmt.Errorf("%w: %s", state.ErrFenced, owner)
+	}
 	return nil
 }

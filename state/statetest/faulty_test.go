@@ -183,6 +183,7 @@ func (s *store) Forget(ctx context.Context, st state.Stream, ids ...string) erro
 		switch {
 		case !ok && s.is("what is not stored cannot be forgotten"):
 			return errors.New("no such shard")
+		case s.is("who is silent is fenced") && sh.Owner != "" && s.owners.Fence(sh.Owner):
 		case !sh.Forgettable(s.owners.Living) || s.is("nothing is forgotten"):
 		case s.is("owners' shards are kept for ever") && sh.Owner != "":
 		case s.is("a forgotten shard keeps its row"):
@@ -216,8 +217,14 @@ func (s *store) Claim(ctx context.Context, st state.Stream, id, parent, owner st
 	}
 	sh := s.of(st)[id]
 	before := sh
+	if !s.is("claims are no sign of life") || before.ID != "" {
+		if !s.owners.Seen(owner) && !s.is("the fenced may claim") {
+			return state.Shard{}, state.ErrFenced
+		}
+	}
 	if sh.Owner != "" && sh.Owner != owner && !s.is("claims take from the living") &&
-		(s.owners.Living(sh.Owner) || s.is("owners live for ever")) {
+		(s.is("owners live for ever") || s.is("nobody is fenced") && s.owners.Living(sh.Owner) ||
+			!s.is("nobody is fenced") && !s.owners.Fence(sh.Owner)) {
 		if s.is("a refused claim raises the epoch") {
 			sh.Epoch++
 			s.put(st, sh)
@@ -245,9 +252,6 @@ func (s *store) Claim(ctx context.Context, st state.Stream, id, parent, owner st
 		s.shards[st] = row
 	}
 	s.put(st, sh)
-	if !s.is("claims are no sign of life") || before.ID != "" {
-		s.owners.Seen(owner)
-	}
 	return sh, nil
 }
 
@@ -337,8 +341,8 @@ func (s *store) Release(ctx context.Context, l state.Lease) error {
 func (s *store) Heartbeat(ctx context.Context, owner string) error {
 	err := s.lock(ctx, state.Stream{Application: "any", ARN: "any"})
 	defer s.mu.Unlock()
-	if err == nil && !s.is("heartbeats do nothing") {
-		s.owners.Seen(owner)
+	if err == nil && !s.is("heartbeats do nothing") && !s.owners.Seen(owner) && !s.is("the fenced may beat") {
+		err = state.ErrFenced
 	}
 	return err
 }

@@ -84,6 +84,10 @@ var faults = []struct{ fault, foundBy string }{
 	{"claims are no sign of life", owners},
 	{"heartbeats do nothing", owners},
 	{"owners' shards are kept for ever", owners},
+	{"nobody is fenced", owners},
+	{"who is silent is fenced", owners},
+	{"the fenced may beat", owners},
+	{"the fenced may claim", owners},
 }
 
 const (

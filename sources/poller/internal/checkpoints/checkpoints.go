@@ -111,6 +111,18 @@ func (c *Checkpointer) Check(stream state.Stream, stored []state.Shard) {
 	}
 }
 
+// Lose drops the Holdings of an owner that has lost all its leases.
+func (c *Checkpointer) Lose(owner string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h := range c.held {
+		if h.Lease.Owner == owner {
+			delete(c.held, h)
+			h.Lost()
+		}
+	}
+}
+
 // Flush returns when any write has stored h's current position. It retries until ctx
 // ends, and returns state.ErrLeaseLost if the lease is lost. Concurrent calls share
 // writes.

@@ -1,0 +1,287 @@
+package dynamostate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/internal/staterules"
+	"github.com/sluicehq/sluice/state"
+)
+
+const (
+	// lookEvery bounds the reads of one member, however many shards it has.
+	lookEvery = time.Second
+	// maxLook is how much of the time between two looks counts as watching, so
+	// that owners have time to write after a pause of the observer or the table.
+	maxLook = 4 * time.Second
+	// keepFenced is how long a dead member's row is kept for people to read.
+	keepFenced = 7 * 24 * time.Hour
+	// leaveWithin bounds Close.
+	leaveWithin = 5 * time.Second
+)
+
+const expiresName = "expires"
+
+// storedMember is an owner. It lives while its row is written again and again.
+type storedMember struct {
+	Store  string `dynamodbav:"store"` // the id of the Store that joined last under this name
+	Beats  uint64 `dynamodbav:"beats"`
+	Fenced bool   `dynamodbav:"fenced"` // no beat counts any more
+	// Expires is for the time to live of the table: seconds since 1970.
+	Expires int64 `dynamodbav:"expires,omitempty"` // expiresName
+}
+
+// members are the owners of this Store, and what it saw of others. Its methods are
+// safe for concurrent use.
+type members struct {
+	rows  rows.Table
+	store string // unique id of this Store
+
+	mu     sync.Mutex
+	closed bool
+	own    map[rows.Key]*ownMember
+	seen   map[rows.Key]*sighting
+}
+
+type ownMember struct {
+	mu     sync.Mutex // held during a request
+	stored storedMember
+	row    rows.Row
+	sent   time.Time // sending of the last write that was made: nobody fences before OwnerTimeout
+}
+
+// sighting is what was seen of another Store's owner. Times are those of the
+// observer's monotonic clock: clocks of two machines are never compared.
+type sighting struct {
+	mu      sync.Mutex // held during a request
+	token   string
+	watched time.Duration // while the row had that token
+	looked  time.Time     // when the row was read last
+	dead    bool
+}
+
+func memberKey(app, owner string) rows.Key { return rows.Key{Partition: membersOf(app), Sort: owner} }
+
+// join stores an owner of this Store before its first claim. Before a later one it
+// makes sure that the owner is not fenced.
+func (m *members) join(ctx context.Context, app, owner string) error {
+	k := memberKey(app, owner)
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return errors.New("dynamostate: the store is closed")
+	}
+	if m.own == nil {
+		m.own = make(map[rows.Key]*ownMember)
+	}
+	o := m.own[k]
+	if o == nil {
+		o = &ownMember{row: rows.Row{Key: k}}
+		m.own[k] = o
+	}
+	m.mu.Unlock()
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.stored.Store != "" {
+		if time.Since(o.sent) < staterules.OwnerTimeout/2 {
+			return o.fenced()
+		}
+		return m.write(ctx, o)
+	}
+	row, err := m.rows.Get(ctx, k)
+	if err != nil {
+		return err
+	}
+	if row.Exists() {
+		// An earlier process of that name, or a second one. Its shards are free
+		// for all, once it is fenced; this one needs another name.
+		for err == nil {
+			var other storedMember
+			if err = decode(row, &other); err != nil {
+				break
+			}
+			if !other.Fenced {
+				if _, err = m.rows.Write(ctx, row, encode(other.fence())); err != nil {
+					row, err = changed(ctx, err)
+					continue
+				}
+			}
+			return fmt.Errorf("%w: the name %s was used before", state.ErrFenced, owner)
+		}
+		return err
+	}
+	next, sent := storedMember{Store: m.store}, time.Now()
+	if row, err = m.rows.Write(ctx, row, encode(next)); err != nil {
+		return err
+	}
+	o.stored, o.row, o.sent = next, row, sent
+	return nil
+}
+
+// fence returns m as it is when no beat counts any more.
+func (m storedMember) fence() storedMember {
+	m.Fenced, m.Expires = true, time.Now().Add(keepFenced).Unix()
+	return m
+}
+
+func (o *ownMember) fenced() error {
+	if !o.stored.Fenced {
+		return nil
+	}
+	return fmt.Errorf("%w: %s was silent, and another worker may have its shards", state.ErrFenced, o.row.Sort)
+}
+
+// beat writes the row of an own member.
+func (m *members) beat(ctx context.Context, o *ownMember) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return m.write(ctx, o)
+}
+
+// write is beat. The lock is held.
+func (m *members) write(ctx context.Context, o *ownMember) error {
+	for {
+		if err := o.fenced(); err != nil || o.stored.Store == "" {
+			return err
+		}
+		next, sent := o.stored, time.Now()
+		next.Beats++
+		row, err := m.rows.Write(ctx, o.row, encode(next))
+		if err == nil {
+			o.stored, o.row, o.sent = next, row, sent
+			return nil
+		}
+		if err := m.reread(ctx, o, err); err != nil {
+			return err
+		}
+	}
+}
+
+// SilentAfter returns how long an owner must be silent before another claims its
+// shards. The poller starts no handler when its last heartbeat is nearly as old.
+func (s *Store) SilentAfter() time.Duration { return staterules.OwnerTimeout }
+
+// Heartbeat implements [state.Store]. An owner without a claim has no row.
+func (s *Store) Heartbeat(ctx context.Context, owner string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, o := range s.members.of(owner) {
+		errs = append(errs, s.members.beat(ctx, o))
+	}
+	return errors.Join(errs...)
+}
+
+// of returns the own members of that name, one for each application.
+func (m *members) of(owner string) (all []*ownMember) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, o := range m.own {
+		if k.Sort == owner {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// living reports whether owner lives. It is silent after
+// [staterules.OwnerTimeout] without a heartbeat while this Store watched it. To
+// take its shards, fence it: then it cannot live again.
+func (m *members) living(ctx context.Context, app, owner string, fence bool) (bool, error) {
+	k := memberKey(app, owner)
+	m.mu.Lock()
+	if m.seen == nil {
+		m.seen = make(map[rows.Key]*sighting)
+	}
+	w := m.seen[k]
+	if w == nil {
+		w = new(sighting)
+		m.seen[k] = w
+	}
+	m.mu.Unlock()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.looked.IsZero() && time.Since(w.looked) < lookEvery {
+		return !w.dead, nil
+	}
+	row, err := m.rows.Get(ctx, k)
+	for err == nil {
+		var stored storedMember
+		if err = decode(row, &stored); err != nil {
+			break
+		}
+		now := time.Now()
+		if row.Token != w.token {
+			w.token, w.watched = row.Token, 0
+		} else {
+			w.watched += min(now.Sub(w.looked), maxLook)
+		}
+		w.looked, w.dead = now, !row.Exists() || stored.Fenced
+		switch {
+		case w.dead:
+			return false, nil
+		case w.watched < staterules.OwnerTimeout:
+			return true, nil
+		case !fence:
+			return false, nil
+		}
+		if _, err = m.rows.Write(ctx, row, encode(stored.fence())); err == nil {
+			w.dead = true
+			return false, nil
+		}
+		row, err = changed(ctx, err)
+	}
+	return true, err
+}
+
+// leave fences the owners of this Store.
+func (m *members) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+	defer cancel()
+	m.mu.Lock()
+	own := m.own
+	m.own, m.closed = nil, true
+	m.mu.Unlock()
+	var errs []error
+	for _, o := range own {
+		errs = append(errs, m.end(ctx, o))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *members) end(ctx context.Context, o *ownMember) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.stored.Store != "" && !o.stored.Fenced {
+		_, err := m.rows.Write(ctx, o.row, encode(o.stored.fence()))
+		if err == nil {
+			return nil
+		}
+		if err := m.reread(ctx, o, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reread takes the row that a write found in place of the one that it saw.
+func (m *members) reread(ctx context.Context, o *ownMember, err error) error {
+	row, err := changed(ctx, err)
+	if err != nil {
+		return err
+	}
+	var have storedMember
+	if err := decode(row, &have); err != nil {
+		return err
+	}
+	// Nobody deletes the row of a living member.
+	o.row, o.stored.Fenced = row, have.Fenced || have.Store != m.store
+	return nil
+}

@@ -1,0 +1,307 @@
+package dynamostate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/state"
+)
+
+const (
+	// spread is the number of partitions that hold the shards of one stream. A
+	// partition takes 1,000 writes a second
+	// (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html).
+	// It is part of the format: another number would not find the shards.
+	spread = 8
+	// atOnce bounds the concurrent requests of one call.
+	atOnce = 32
+)
+
+type storedShard struct {
+	Parent   string `dynamodbav:"parent"`
+	Sequence string `dynamodbav:"sequence"`
+	Finished bool   `dynamodbav:"finished"`
+	Owner    string `dynamodbav:"owner"`
+	Epoch    uint64 `dynamodbav:"epoch"`
+}
+
+func shardsOf(st state.Stream, part uint32) string {
+	return fmt.Sprintf("shards#%d#%s#%s", part, url.QueryEscape(st.Application), st.ARN)
+}
+
+func shardKey(st state.Stream, id string) rows.Key {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	return rows.Key{Partition: shardsOf(st, h.Sum32()%spread), Sort: id}
+}
+
+// shardOf returns the shard of a row; of a row that does not exist, an unread shard
+// that nobody has.
+func shardOf(row rows.Row) (state.Shard, error) {
+	var v storedShard
+	err := decode(row, &v)
+	return state.Shard{
+		ID: row.Sort, Parent: v.Parent, Owner: v.Owner, Epoch: v.Epoch,
+		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished},
+	}, err
+}
+
+func storedOf(sh state.Shard) storedShard {
+	return storedShard{Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch, Sequence: sh.Position.Sequence, Finished: sh.Position.Finished}
+}
+
+// Shards implements [state.Store]; they are ordered by id.
+func (s *Store) Shards(ctx context.Context, st state.Stream) ([]state.Shard, error) {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return nil, err
+	}
+	var parts [spread][]state.Shard
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range parts {
+		g.Go(func() error {
+			for row, err := range s.rows.List(ctx, shardsOf(st, uint32(i)), "", 0) {
+				if err != nil {
+					return err
+				}
+				sh, err := shardOf(row)
+				if err != nil {
+					return err
+				}
+				parts[i] = append(parts[i], sh)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	all := slices.Concat(parts[:]...)
+	slices.SortFunc(all, func(a, b state.Shard) int { return strings.Compare(a.ID, b.ID) })
+	return all, nil
+}
+
+// Finish implements [state.Store].
+func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string) error {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return err
+	}
+	if slices.Contains(shardIDs, "") {
+		return errors.New("a shard id is empty")
+	}
+	if len(shardIDs) == 0 {
+		return nil
+	}
+	if err := s.registerStream(ctx, st); err != nil {
+		return err
+	}
+	return each(ctx, shardIDs, func(ctx context.Context, id string) error {
+		unread := rows.Row{Key: shardKey(st, id)}
+		_, err := s.rows.Write(ctx, unread, encode(storedShard{Finished: true}))
+		if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
+			return nil // it is stored
+		}
+		return err
+	})
+}
+
+// each calls do with every id, some at a time, and returns the first error.
+func each(ctx context.Context, ids []string, do func(context.Context, string) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for _, id := range ids {
+		g.Go(func() error { return do(ctx, id) })
+	}
+	return g.Wait()
+}
+
+// Claim implements [state.Store].
+func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, owner string) (state.Shard, error) {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return state.Shard{}, err
+	}
+	if shardID == "" || owner == "" {
+		return state.Shard{}, fmt.Errorf("claim of shard %q by owner %q: neither may be empty", shardID, owner)
+	}
+	// An owner without a member row counts as gone.
+	if err := s.members.join(ctx, st.Application, owner); err != nil {
+		return state.Shard{}, err
+	}
+	return s.change(ctx, st, shardID, func(sh state.Shard) (state.Shard, error) {
+		if sh.Owner != "" && sh.Owner != owner {
+			living, err := s.members.living(ctx, st.Application, sh.Owner, true)
+			if err != nil {
+				return sh, err
+			}
+			if living {
+				return sh, fmt.Errorf("%w: shard %s by %s", state.ErrHeld, shardID, sh.Owner)
+			}
+		}
+		if err := s.registerStream(ctx, st); err != nil {
+			return sh, err
+		}
+		above := state.Shard{ID: cmp.Or(parent, sh.Parent)}
+		if above.ID != "" {
+			// A parent is settled before its child is claimed, so that its epoch
+			// no longer changes while this claim is made.
+			row, err := s.rows.Get(ctx, shardKey(st, above.ID))
+			if err != nil {
+				return sh, err
+			}
+			stored, err := shardOf(row)
+			if err != nil {
+				return sh, err
+			}
+			above.Epoch = stored.Epoch
+		}
+		return sh.Claimed(above, owner), nil
+	})
+}
+
+// Checkpoint implements [state.Store]. Each shard takes a request of its own.
+func (s *Store) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
+	errs := make([]error, len(cs))
+	byShard := make(map[rows.Key][]int)
+	for i, c := range cs {
+		k := shardKey(c.Lease.Stream, c.Lease.ShardID)
+		byShard[k] = append(byShard[k], i)
+	}
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for _, indices := range byShard {
+		g.Go(func() error {
+			for _, i := range indices {
+				errs[i] = s.checkpoint(ctx, cs[i])
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	if !slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return nil
+	}
+	return errs
+}
+
+func (s *Store) checkpoint(ctx context.Context, c state.Checkpoint) error {
+	return s.under(ctx, c.Lease, func(sh state.Shard) (state.Shard, error) { return sh.Advanced(c) })
+}
+
+// Release implements [state.Store].
+func (s *Store) Release(ctx context.Context, l state.Lease) error {
+	return s.under(ctx, l, func(sh state.Shard) (state.Shard, error) {
+		sh.Owner = ""
+		return sh, nil
+	})
+}
+
+// under changes a shard under its lease.
+func (s *Store) under(ctx context.Context, l state.Lease, to func(state.Shard) (state.Shard, error)) error {
+	if err := errors.Join(ctx.Err(), l.Stream.Validate()); err != nil {
+		return err
+	}
+	if l.ShardID == "" {
+		return state.Shard{}.Check(l)
+	}
+	_, err := s.change(ctx, l.Stream, l.ShardID, func(sh state.Shard) (state.Shard, error) {
+		if err := sh.Check(l); err != nil {
+			return sh, err
+		}
+		return to(sh)
+	})
+	return err
+}
+
+// Forget implements [state.Store].
+func (s *Store) Forget(ctx context.Context, st state.Stream, shardIDs ...string) error {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return err
+	}
+	return each(ctx, shardIDs, func(ctx context.Context, id string) error { return s.forget(ctx, st, id) })
+}
+
+func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
+	row, err := s.rows.Get(ctx, shardKey(st, id))
+	for err == nil && row.Exists() {
+		sh, err := shardOf(row)
+		if err != nil {
+			return err
+		}
+		living := false
+		if sh.Position.Finished && sh.Owner != "" {
+			if living, err = s.members.living(ctx, st.Application, sh.Owner, false); err != nil {
+				return err
+			}
+		}
+		if !sh.Forgettable(func(string) bool { return living }) {
+			return nil
+		}
+		if err = s.rows.Delete(ctx, row); err == nil {
+			return nil
+		}
+		if row, err = changed(ctx, err); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// change writes what to makes of a shard. It begins with the shard as this Store
+// last saw it, which saves the read. It returns an error of to only for the shard
+// that is stored.
+func (s *Store) change(ctx context.Context, st state.Stream, id string, to func(state.Shard) (state.Shard, error)) (state.Shard, error) {
+	k := shardKey(st, id)
+	row, remembered := s.recall(k)
+	for {
+		if !remembered {
+			var err error
+			if row, err = s.rows.Get(ctx, k); err != nil {
+				return state.Shard{}, err
+			}
+		}
+		sh, err := shardOf(row)
+		if err == nil {
+			sh, err = to(sh)
+		}
+		if err == nil {
+			var written rows.Row
+			if written, err = s.rows.Write(ctx, row, encode(storedOf(sh))); err == nil {
+				s.remember(written, sh.Owner != "")
+				return sh, nil
+			}
+			s.remember(row, false)
+			if c := (*rows.ChangedError)(nil); !errors.As(err, &c) {
+				return state.Shard{}, err
+			}
+		} else if !remembered {
+			return state.Shard{}, err
+		}
+		remembered = false
+	}
+}
+
+func (s *Store) recall(k rows.Key) (rows.Row, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	row, ok := s.seen[k]
+	return row, ok
+}
+
+// remember keeps a shard's row for the next change, or forgets it.
+func (s *Store) remember(row rows.Row, keep bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if keep {
+		s.seen[row.Key] = row
+	} else {
+		delete(s.seen, row.Key)
+	}
+}

@@ -1,0 +1,130 @@
+// Package dynamostate keeps the state of many applications in one DynamoDB table,
+// so that a daemon needs no disk and several processes can share a stream.
+package dynamostate
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/state"
+)
+
+// Store is a [state.Store], [state.Labels] and [state.Values] in a DynamoDB table.
+// It is safe for concurrent use, in many processes. Each write costs one write
+// unit per KB, each read one read unit per 4 KB.
+type Store struct {
+	rows    rows.Table
+	members members
+
+	mu          sync.Mutex
+	seen        map[rows.Key]rows.Row   // shards, as this Store last saw them
+	generations map[state.Stream]string // of the streams that this Store reads
+	noted       map[string]bool         // applications
+}
+
+// New returns the Store in a table that [Create] has made. It makes no call.
+func New(cfg aws.Config, table string) (*Store, error) {
+	if cfg.Region == "" {
+		return nil, errors.New("dynamostate: no Region: set AWS_REGION, the profile's region, or Region of the aws.Config")
+	}
+	if table == "" {
+		return nil, errors.New("dynamostate: the table's name is empty")
+	}
+	return over(rows.NewDynamoDB(cfg, table)), nil
+}
+
+func over(t rows.Table) *Store {
+	s := &Store{rows: t, seen: make(map[rows.Key]rows.Row), generations: make(map[state.Stream]string), noted: make(map[string]bool)}
+	s.members.rows, s.members.store = t, rand.Text()
+	return s
+}
+
+// Close ends the Store's owners: others may claim their shards at once.
+func (s *Store) Close() error { return s.members.leave() }
+
+// The partitions of the table. Only the application's name is escaped: nothing
+// follows the last part.
+const applications = "applications"
+
+func streamsOf(app string) string { return "streams#" + url.QueryEscape(app) }
+func membersOf(app string) string { return "members#" + url.QueryEscape(app) }
+func lettersOf(app string) string { return "letters#" + url.QueryEscape(app) }
+func valuesOf(app string) string  { return "values#" + url.QueryEscape(app) }
+func partsOf(app, id string) string {
+	return "letter#" + url.QueryEscape(app) + "#" + id
+}
+
+// format is the version of the rows. A release reads those of its own version and
+// of the one before, and keeps attributes that it does not know, so that a fleet
+// can be upgraded and rolled back one worker at a time.
+const format = 1
+
+const formatName = "format"
+
+// encode returns the attributes of v, a struct, with the format.
+func encode(v any) map[string]types.AttributeValue {
+	m, err := attributevalue.MarshalMap(v)
+	if err != nil {
+		panic(err) // of a struct of this package
+	}
+	m[formatName] = &types.AttributeValueMemberN{Value: strconv.Itoa(format)}
+	return m
+}
+
+// decode reads a row's attributes into v. A row that does not exist is v's zero.
+func decode(r rows.Row, v any) error {
+	if !r.Exists() {
+		return nil
+	}
+	var f struct {
+		Format int `dynamodbav:"format"`
+	}
+	if err := cmp.Or(attributevalue.UnmarshalMap(r.Attributes, &f), attributevalue.UnmarshalMap(r.Attributes, v)); err != nil {
+		return fmt.Errorf("row %v of the state table: %w", r.Key, err)
+	}
+	if f.Format > format {
+		return fmt.Errorf("row %v of the state table has format %d, and this release reads %d: a newer release wrote it", r.Key, f.Format, format)
+	}
+	return nil
+}
+
+// replace writes a row whatever it is now.
+func (s *Store) replace(ctx context.Context, k rows.Key, set map[string]types.AttributeValue) error {
+	row, err := s.rows.Get(ctx, k)
+	for err == nil {
+		if _, err = s.rows.Write(ctx, row, set); err == nil {
+			return nil
+		}
+		row, err = changed(ctx, err)
+	}
+	return err
+}
+
+// remove deletes a row whatever it is now.
+func (s *Store) remove(ctx context.Context, k rows.Key) error {
+	row, err := s.rows.Get(ctx, k)
+	for err == nil {
+		if err = s.rows.Delete(ctx, row); err == nil {
+			return nil
+		}
+		row, err = changed(ctx, err)
+	}
+	return err
+}
+
+var (
+	_ state.Store  = (*Store)(nil)
+	_ state.Labels = (*Store)(nil)
+	_ state.Values = (*Store)(nil)
+)

@@ -1,0 +1,159 @@
+package dynamostate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/internal/staterules"
+	"github.com/sluicehq/sluice/state"
+)
+
+// storedStream registers a stream. Position is empty while only its shards are
+// known.
+type storedStream struct {
+	Position string    `dynamodbav:"position"`
+	At       time.Time `dynamodbav:"at"`
+	// Generation is another after each reset, and Resetting is true while the
+	// shards are being deleted: a worker that began before claims nothing more.
+	Generation string `dynamodbav:"generation"`
+	Resetting  bool   `dynamodbav:"resetting"`
+	Shards     bool   `dynamodbav:"shards"` // one was stored
+}
+
+func streamKey(st state.Stream) rows.Key {
+	return rows.Key{Partition: streamsOf(st.Application), Sort: st.ARN}
+}
+
+// Start implements [state.Store].
+func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (state.Start, error) {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return state.Start{}, err
+	}
+	row, err := s.rows.Get(ctx, streamKey(st))
+	for err == nil {
+		var have storedStream
+		if err := decode(row, &have); err != nil {
+			return state.Start{}, err
+		}
+		if have.Resetting {
+			return state.Start{}, fmt.Errorf("a reset of %s was interrupted: repeat it", st.ARN)
+		}
+		s.began(st, have.Generation)
+		if have.Position != "" {
+			return state.Start{Position: have.Position, At: have.At}, nil
+		}
+		if want == (state.Start{}) {
+			return state.Start{}, state.ErrNoStart
+		}
+		if err := want.Validate(); err != nil {
+			return state.Start{}, err
+		}
+		if err := s.note(ctx, st.Application); err != nil {
+			return state.Start{}, err
+		}
+		have.Position, have.At = want.Position, want.At
+		_, err = s.rows.Write(ctx, row, encode(have))
+		if err == nil {
+			return want, nil
+		}
+		row, err = changed(ctx, err)
+	}
+	return state.Start{}, err
+}
+
+// changed returns the row that a write found in place of the one it saw, or the
+// write's other error.
+func changed(ctx context.Context, err error) (rows.Row, error) {
+	if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
+		return c.Now, ctx.Err()
+	}
+	return rows.Row{}, err
+}
+
+// Streams implements [state.Store].
+func (s *Store) Streams(ctx context.Context, app string) ([]state.Stream, error) {
+	if err := errors.Join(ctx.Err(), staterules.Application(app)); err != nil {
+		return nil, err
+	}
+	var all []state.Stream
+	for row, err := range s.rows.List(ctx, streamsOf(app), "", 0) {
+		if err != nil {
+			return nil, err
+		}
+		var have storedStream
+		if err := decode(row, &have); err != nil {
+			return nil, err
+		}
+		if have.Position != "" || have.Shards {
+			all = append(all, state.Stream{Application: app, ARN: row.Sort})
+		}
+	}
+	return all, nil
+}
+
+// began notes the generation of a stream whose start this Store has read.
+func (s *Store) began(st state.Stream, generation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generations[st] = generation
+}
+
+// registerStream notes a stream of which a shard is about to be stored. It returns an
+// error if the stream was reset since this Store has read its start.
+func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
+	if err := s.note(ctx, st.Application); err != nil {
+		return err
+	}
+	row, err := s.rows.Get(ctx, streamKey(st))
+	for err == nil {
+		var have storedStream
+		if err := decode(row, &have); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		began, known := s.generations[st]
+		if !known {
+			s.generations[st] = have.Generation
+		}
+		s.mu.Unlock()
+		if have.Resetting || known && began != have.Generation {
+			return fmt.Errorf("stream %s was reset: start this worker again", st.ARN)
+		}
+		if have.Shards {
+			return nil
+		}
+		have.Shards = true
+		if _, err = s.rows.Write(ctx, row, encode(have)); err == nil {
+			return nil
+		}
+		row, err = changed(ctx, err)
+	}
+	return err
+}
+
+// note keeps the name of an application of which something is about to be stored.
+// This Store asks once.
+func (s *Store) note(ctx context.Context, app string) error {
+	s.mu.Lock()
+	noted := s.noted[app]
+	s.mu.Unlock()
+	if noted {
+		return nil
+	}
+	row, err := s.rows.Get(ctx, rows.Key{Partition: applications, Sort: app})
+	if err == nil && !row.Exists() {
+		if _, err = s.rows.Write(ctx, row, encode(struct{}{})); err != nil {
+			_, err = changed(ctx, err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noted[app] = true
+	return nil
+}

@@ -1,0 +1,81 @@
+package dynamostate
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/internal/staterules"
+	"github.com/sluicehq/sluice/state"
+)
+
+type storedValue struct {
+	Data []byte `dynamodbav:"data"`
+}
+
+func valueKey(app, name string) rows.Key { return rows.Key{Partition: valuesOf(app), Sort: name} }
+
+// PutValue implements [state.Values].
+func (s *Store) PutValue(ctx context.Context, app, name string, data []byte) error {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, data)); err != nil {
+		return err
+	}
+	if err := s.note(ctx, app); err != nil {
+		return err
+	}
+	return s.replace(ctx, valueKey(app, name), encode(storedValue{data}))
+}
+
+// GetValue implements [state.Values].
+func (s *Store) GetValue(ctx context.Context, app, name string) ([]byte, bool, error) {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, nil)); err != nil {
+		return nil, false, err
+	}
+	row, err := s.rows.Get(ctx, valueKey(app, name))
+	if err != nil {
+		return nil, false, err
+	}
+	var v storedValue
+	err = decode(row, &v)
+	return v.Data, row.Exists() && err == nil, err
+}
+
+// ListValues implements [state.Values].
+func (s *Store) ListValues(ctx context.Context, app, prefix string) ([]state.Value, error) {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, "any", nil)); err != nil {
+		return nil, err
+	}
+	var all []state.Value
+	if prefix != "" {
+		data, ok, err := s.GetValue(ctx, app, prefix)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			all = append(all, state.Value{Name: prefix, Data: data})
+		}
+	}
+	for row, err := range s.rows.List(ctx, valuesOf(app), prefix, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(row.Sort, prefix) {
+			break
+		}
+		var v storedValue
+		if err := decode(row, &v); err != nil {
+			return nil, err
+		}
+		all = append(all, state.Value{Name: row.Sort, Data: v.Data})
+	}
+	return all, nil
+}
+
+// DeleteValue implements [state.Values].
+func (s *Store) DeleteValue(ctx context.Context, app, name string) error {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, nil)); err != nil {
+		return err
+	}
+	return s.remove(ctx, valueKey(app, name))
+}
