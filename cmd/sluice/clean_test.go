@@ -143,7 +143,7 @@ func TestOthersTextIsPlainEverywhere(t *testing.T) {
 			continue
 		}
 		blanks := regexp.MustCompile(`[ -]+`) // of columns
-		cutLines := strings.NewReplacer(`\u000a`, " ", `\u0009`, " ")
+		cutLines := strings.NewReplacer(`\u000a`, " ", `\u0009`, " ", `\n`, " ", `\t`, " ")
 		one := func(s string) string { return blanks.ReplaceAllString(cutLines.Replace(s), " ") }
 		if a, b := one(strings.ReplaceAll(want.String(), harmless, plain(evil))), one(got.String()); a != b || !strings.Contains(b, "red") {
 			t.Errorf("%s:\n%q\nwant\n%q", what, b, a)

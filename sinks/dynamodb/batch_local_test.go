@@ -3,6 +3,7 @@
 package dynamodb_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -59,6 +60,7 @@ func newTable(t testing.TB, sk types.ScalarAttributeType) string {
 
 func openLocal(t testing.TB, o dynamodb.Options) *dynamodb.Store {
 	t.Helper()
+	o.Timeout = cmp.Or(o.Timeout, localtest.Patience)
 	st, err := dynamodb.New(localtest.DynamoDB(t), o)
 	if err != nil {
 		t.Fatal(err)

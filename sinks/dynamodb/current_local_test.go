@@ -21,7 +21,7 @@ func TestLocalCurrent(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(cfg, Options{})
+	s, err := New(cfg, Options{Timeout: localtest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	cfg := localtest.DynamoDB(t)
-	store, err := dynamodb.New(cfg, dynamodb.Options{})
+	store, err := dynamodb.New(cfg, dynamodb.Options{Timeout: localtest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
