@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/item"
@@ -62,6 +63,9 @@ func appendPlainMap(dst []byte, m map[string]any) ([]byte, error) {
 			dst = append(dst, ',')
 		}
 		var err error
+		if !utf8.ValidString(name) {
+			return nil, fmt.Errorf("attribute %q: its name is not UTF-8", name)
+		}
 		if dst, err = appendPlain(append(item.AppendString(dst, name), ':'), m[name]); err != nil {
 			return nil, fmt.Errorf("attribute %q: %w", name, err)
 		}
@@ -74,6 +78,9 @@ func appendPlain(dst []byte, v any) ([]byte, error) {
 	case nil:
 		return append(dst, `{"NULL":true}`...), nil
 	case string:
+		if !utf8.ValidString(v) {
+			return nil, fmt.Errorf("%q is not UTF-8", v)
+		}
 		return append(item.AppendString(append(dst, `{"S":`...), v), '}'), nil
 	case bool:
 		return append(strconv.AppendBool(append(dst, `{"BOOL":`...), v), '}'), nil

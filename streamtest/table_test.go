@@ -101,6 +101,8 @@ func TestMistakes(t *testing.T) {
 		{`attribute "x": attribute "y": an empty set`, putting(`{"pk":{"S":"a"},"sk":{"S":"b"},"x":{"M":{"y":{"SS":[]}}}}`)},
 		{`an attribute without a name`, putting(`{"pk":{"S":"a"},"sk":{"S":"b"},"":{"S":"c"}}`)},
 		{`attribute "x": a value of type chan int`, putting(map[string]any{"pk": "a", "sk": "b", "x": make(chan int)})},
+		{`attribute "pk": "a\xff" is not UTF-8`, putting(map[string]any{"pk": "a\xff", "sk": "b"})},
+		{`attribute "x\xff": its name is not UTF-8`, putting(map[string]any{"pk": "a", "sk": "b", "x\xff": 1})},
 		{`an item of 409607 bytes`, putting(map[string]any{"pk": "a", "sk": "b", "x": strings.Repeat("x", 400<<10)})},
 		{`want the key attributes ["pk" "sk"] and no others`, with(func(t *Table) { t.Delete(`{"pk":{"S":"a"},"sk":{"S":"b"},"x":{"S":"c"}}`) })},
 		{`table orders was deleted`, func(s *Service) {

@@ -170,9 +170,7 @@ func (b *bench) measure(ctx context.Context, to samples, name string, answer boo
 			return fmt.Errorf("%d messages sent, want %d; answer %s %s\n%s", b.queue.messages.Load()-sent, want, a.Payload, a.Message, stderr.String())
 		}
 	}
-	if _, s.rss, err = local.Memory(f.PID()); err != nil {
-		return err
-	}
+	_, s.rss, _ = local.Memory(f.PID()) // 0 on a system that does not tell
 	state, err := f.Kill()
 	if err != nil {
 		return err

@@ -50,7 +50,9 @@ func Start(name string, cmd *exec.Cmd, out func(io.Reader), logged func(line []b
 	}
 	p.read.Go(func() {
 		defer close(p.ended)
-		for lines := bufio.NewScanner(log); lines.Scan(); {
+		lines := bufio.NewScanner(log)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
 			p.logged(lines.Text())
 			if logged != nil {
 				logged(lines.Bytes())

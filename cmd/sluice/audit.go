@@ -37,7 +37,7 @@ docs/audit.md.
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			if sample <= 0 || sample > 1 {
+			if !(sample > 0 && sample <= 1) { // NaN neither
 				return &daemon.UsageError{Err: fmt.Errorf("--sample: %v is not above 0 and up to 1", sample)}
 			}
 			if settle <= 0 {

@@ -18,6 +18,7 @@ const opensearchEnv = "SLUICE_OPENSEARCH"
 
 // projectionFlags describe a cluster, and a projection into an index of it.
 type projectionFlags struct {
+	flags                   *pflag.FlagSet // that have these
 	urls                    []string
 	caFile, sign            string
 	plainHTTP               []string
@@ -29,6 +30,7 @@ type projectionFlags struct {
 }
 
 func (p *projectionFlags) addConnection(f *pflag.FlagSet) {
+	p.flags = f
 	f.StringSliceVar(&p.urls, "opensearch", nil, "`URL` of OpenSearch, may have user:password@ ($SLUICE_OPENSEARCH)")
 	f.StringVar(&p.caFile, "opensearch-ca", "", "`file` of PEM certificates to trust")
 	f.StringSliceVar(&p.plainHTTP, "allow-plain-http", nil, "`host` that may get passwords or signatures by http")
@@ -46,7 +48,11 @@ func (p *projectionFlags) addProjection(f *pflag.FlagSet, unversioned string) {
 
 // findURLs reads the environment, unless a flag has the URLs.
 func (p *projectionFlags) findURLs(env func(string) string) error {
-	if urls := env(opensearchEnv); urls != "" && len(p.urls) == 0 {
+	if p.flags.Changed("opensearch") {
+		if strings.Join(p.urls, "") == "" {
+			return usage("--opensearch: it is empty: is a variable not set?")
+		}
+	} else if urls := env(opensearchEnv); urls != "" {
 		p.urls = strings.Split(urls, ",")
 	}
 	if len(p.urls) == 0 {

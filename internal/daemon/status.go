@@ -285,10 +285,7 @@ const (
 )
 
 func (l *letterCounts) get() []deadletter.Count {
-	l.mu.Lock()
-	due := !time.Now().Before(l.next)
-	l.mu.Unlock()
-	if due {
+	if l.due() {
 		select {
 		case <-l.counting.DoChan("", l.read):
 		case <-time.After(countWithin):
@@ -299,7 +296,16 @@ func (l *letterCounts) get() []deadletter.Count {
 	return l.last
 }
 
+func (l *letterCounts) due() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !time.Now().Before(l.next)
+}
+
 func (l *letterCounts) read() (any, error) {
+	if !l.due() { // another call has counted since this one looked
+		return nil, nil
+	}
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

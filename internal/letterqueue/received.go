@@ -48,6 +48,12 @@ type Letters struct {
 
 var _ state.Letters = (*Letters)(nil)
 
+// A deadletter.Box looks for these methods.
+var _ interface {
+	Sign(letter []byte) []byte
+	Verify(letter []byte) error
+} = (*Letters)(nil)
+
 // Sign signs a letter: whoever may send to the queue may write letters.
 func (q *Letters) Sign(letter []byte) []byte { return q.keys.Sign(letter) }
 
@@ -147,6 +153,9 @@ func (q *Letters) add(m types.Message) {
 	if err == nil && !verified {
 		if e.ID, err = e.ContentID(); err == nil {
 			body, err = e.Append(nil)
+		}
+		if err != nil { // nobody can have written it
+			e.ID = ""
 		}
 	}
 	id := e.ID // also of a letter of a newer program

@@ -246,6 +246,7 @@ func TestForgedLetterInTheQueue(t *testing.T) {
 		{"of a newer program", []string{good, `{"version":9,"id":"one"}`}, 1},
 		{"beside one that is not signed", []string{unsigned, forged}, 2},
 		{"of a newer program, with the id of one that is not signed", []string{unsigned, fmt.Sprintf(`{"version":9,"id":%q}`, content)}, 1},
+		{"with a time that no letter can have", []string{good, strings.Replace(forged, `"lastError":{`, `"lastError":{"at":"9999-12-31T23:59:59-01:00",`, 1)}, 1},
 		{"the same, which failed again", []string{unsigned, again}, 1},
 	} {
 		for range 2 {

@@ -99,22 +99,32 @@ func (b *book) load(ctx context.Context, log *slog.Logger) (ok bool, err error) 
 
 // marks reads those of all segments.
 func (b *book) marks(ctx context.Context) ([]mark, error) {
+	marks, unreadable, err := b.readable(ctx)
+	if err == nil {
+		err = unreadable
+	}
+	return marks, err
+}
+
+// readable is marks with the error of one that cannot be read apart: it counts as
+// nothing.
+func (b *book) readable(ctx context.Context) (_ []mark, unreadable, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	marks := make([]mark, b.head.Segments)
 	for i := range marks {
 		data, ok, err := b.store.GetValue(ctx, b.app, b.segment(i))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !ok {
 			continue
 		}
 		if err := json.Unmarshal(data, &marks[i]); err != nil {
-			return nil, fmt.Errorf("value %s: %w", b.segment(i), err)
+			unreadable = fmt.Errorf("value %s: %w", b.segment(i), err)
 		}
 	}
-	return marks, nil
+	return marks, unreadable, nil
 }
 
 // totals returns how many segments are done, and the items of all.

@@ -20,7 +20,8 @@ type Stored struct {
 	Items    int64     `json:"items"` // settled
 }
 
-// List lists the backfills of an application that a store knows of.
+// List lists the backfills of an application that a store knows of. A segment whose
+// progress cannot be read counts as not begun.
 func List(ctx context.Context, store state.Values, app string) (all []Stored, err error) {
 	const prefix = "backfill/"
 	values, err := store.ListValues(ctx, app, prefix)
@@ -38,7 +39,7 @@ func List(ctx context.Context, store state.Values, app string) (all []Stored, er
 			s.Items, s.Done = h.Sum.Items, h.Segments
 		} else {
 			b := &book{store: store, app: app, name: v.Name, head: h, timeout: time.Minute}
-			marks, err := b.marks(ctx)
+			marks, _, err := b.readable(ctx)
 			if err != nil {
 				return nil, err
 			}

@@ -27,6 +27,11 @@ func TestList(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// A segment that cannot be read hides nothing else.
+	first := &book{store: m, app: "app", name: "backfill//" + arn}
+	if err := m.PutValue(t.Context(), "app", first.segment(2), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
 	all, err := List(t.Context(), m, "app")
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)

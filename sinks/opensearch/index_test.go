@@ -2,6 +2,8 @@ package opensearch
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -18,4 +20,13 @@ func TestRefreshOfServerless(t *testing.T) {
 	if err := newIndices(failing{&StatusError{Status: 404, Type: "index_not_found_exception"}}).Refresh(t.Context(), "i"); err == nil {
 		t.Error("there is no index i")
 	}
+}
+
+func TestFollowNothing(t *testing.T) {
+	defer func() {
+		if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "the function that writes is nil") {
+			t.Errorf("Follow(nil): %v", v)
+		}
+	}()
+	new(Indices).Follow(nil)
 }

@@ -78,5 +78,5 @@
 // # Between invocations
 //
 // Nothing runs between invocations, when the process is frozen: no timer, no
-// goroutine, no background flush. A [Handler] may be invoked concurrently.
+// goroutine, no background flush. A handler of [NewHandler] may be invoked concurrently.
 package lambda

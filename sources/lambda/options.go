@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Options configure a Handler; the zero value is ready to use.
+// Options configure a handler; the zero value is ready to use.
 type Options struct {
 	Concurrency int        // handlers running at once in one invocation (default 64)
 	Order       flow.Order // default flow.ByItem

@@ -123,7 +123,6 @@ func (s *stream) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
 	l, err := s.firstList(ctx, start != (state.Start{}))
 	s.unlisted = errors.Is(err, errUnlisted)
 	if err != nil && !s.unlisted {
@@ -153,7 +152,7 @@ func (s *stream) join(ctx context.Context) error {
 	if !s.unlisted && s.denials > 0 && len(stored) == 0 { // it was begun, but no shard of it
 		return errNeverRead
 	}
-	s.fill(l, stored, nil, began)
+	s.fill(l, stored, nil)
 	return nil
 }
 

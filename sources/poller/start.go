@@ -326,7 +326,6 @@ func insist(begun bool) (tries int) {
 
 // prepare stores a first start and fills the forest.
 func (s *stream) prepare(ctx context.Context) error {
-	began := time.Now()
 	l, err := s.discovery.pages(ctx, nil, insist(s.start != (state.Start{})))
 	if err != nil {
 		return &StreamError{Stream: s.name, Action: describeStream, Err: err}
@@ -341,12 +340,12 @@ func (s *stream) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("poller: %v: read the stored positions: %w", s.name, err)
 	}
-	s.fill(l, stored, latest, began)
+	s.fill(l, stored, latest)
 	return nil
 }
 
 // fill fills the forest with listed and stored shards.
-func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string, began time.Time) {
+func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string) {
 	s.forest.StartedAt(s.start.At)
 	if s.unlisted {
 		l.began = time.Time{} // a failed listing is not complete

@@ -116,7 +116,7 @@ func TestOldShardWaitsForAListing(t *testing.T) {
 func TestAListingThatFailedMissesNothing(t *testing.T) {
 	s := &stream{p: &Poller{o: Options{Logger: slog.New(slog.DiscardHandler)}}, forest: lineage.New(), unlisted: true}
 	shards := []lineage.Listed{{ID: "child", Parent: "parent"}}
-	s.fill(listing{shards: shards}, nil, nil, time.Time{})
+	s.fill(listing{shards: shards}, nil, nil)
 	s.forest.Merge(shards, whole)
 	if got := s.forest.UnlistedParents(); len(got) > 0 {
 		t.Errorf("after one listing the service is asked for %v", got)

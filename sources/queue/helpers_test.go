@@ -112,7 +112,7 @@ func (w *world) startRoutes(o Options, m sluice.Matcher) {
 	o.Hooks.Ended = func(_ string, e End) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.ends[End(e)]++
+		w.ends[e]++
 	}
 	c, err := New(w.line.config(), m, o)
 	if err != nil {

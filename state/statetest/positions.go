@@ -415,9 +415,13 @@ func testCancelled(t *testing.T, s state.Store) {
 	_, startErr := s.Start(ctx, streamA, horizon)
 	_, shardsErr := s.Shards(ctx, streamA)
 	_, streamsErr := s.Streams(ctx, streamA.Application)
+	errs := s.Checkpoint(ctx, []state.Checkpoint{at(l, number(1))})
+	if len(errs) != 1 {
+		t.Errorf("a cancelled Checkpoint of one position: %d errors", len(errs))
+	}
 	cancelled(t, map[string]error{
 		"Claim": claimErr, "Start": startErr, "Shards": shardsErr, "Streams": streamsErr,
-		"Checkpoint": errors.Join(s.Checkpoint(ctx, []state.Checkpoint{at(l, number(1))})...),
+		"Checkpoint": errors.Join(errs...),
 		"Release":    s.Release(ctx, l),
 		"Finish":     s.Finish(ctx, streamA, shard2),
 		"Forget":     s.Forget(ctx, streamA, shard2),

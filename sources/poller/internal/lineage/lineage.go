@@ -139,7 +139,9 @@ func (f *Forest) Merge(shards []Listed, began time.Time) (fresh int) {
 	in := make(map[string]bool, len(shards)) // true: an earlier listing or the store had it
 	for _, l := range shards {
 		n := f.nodes[l.ID]
-		in[l.ID] = n != nil
+		if _, repeated := in[l.ID]; !repeated {
+			in[l.ID] = n != nil
+		}
 		if n == nil {
 			n = f.node(l.ID)
 			fresh++
@@ -191,7 +193,7 @@ func (f *Forest) AwaitListing(stored []state.Shard) {
 }
 
 // blocked reports whether n must wait for its parent. An unknown parent was trimmed.
-// To be sure, a second listing must miss the parent, and the service must confirm
+// To be sure, a second listing that began after n was made must miss the parent, and the service must confirm
 // that it is trimmed (parents.go), unless a worker had n before.
 func (f *Forest) blocked(n *node) bool {
 	if n.Parent == "" {
