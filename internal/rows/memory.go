@@ -16,9 +16,10 @@ import (
 // Memory is a table in memory, for tests. Its zero value is an empty table.
 type Memory struct {
 	// Fault, if set, returns what happens to a request. call is Get, Write,
-	// Delete or List.
+	// Delete or List. It is called for one request at a time.
 	Fault func(call string, k Key) Fault
 
+	asking sync.Mutex
 	mu   sync.Mutex
 	rows map[Key]Row
 }
@@ -134,5 +135,7 @@ func (m *Memory) fault(call string, k Key) Fault {
 	if m.Fault == nil {
 		return Fault{}
 	}
+	m.asking.Lock()
+	defer m.asking.Unlock()
 	return m.Fault(call, k)
 }
