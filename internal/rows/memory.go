@@ -20,8 +20,8 @@ type Memory struct {
 	Fault func(call string, k Key) Fault
 
 	asking sync.Mutex
-	mu   sync.Mutex
-	rows map[Key]Row
+	mu     sync.Mutex
+	rows   map[Key]Row
 }
 
 // Fault is what happens to a request. The zero Fault is nothing.
