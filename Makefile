@@ -23,8 +23,9 @@ DURATION ?= 10m
 RUNS ?= 10
 LOADED ?= 2
 
-# These take minutes: they begin first, so that none of them runs alone at the end.
+# These take longest: they begin first, so that none of them runs alone at the end.
 longest := ./sources/poller ./internal/sim
+longestunit := ./sources/poller ./cmd/sluice ./internal/daemon ./state/statetest
 
 # Tests with servers around them. OpenSearch takes seconds to start: it is there when
 # a test file in PKG names it. While one package waits for a server another has the
@@ -63,7 +64,7 @@ steady: ## `make test` RUNS (10) times afresh, the last LOADED (2) beside four b
 	@bash internal/cmd/withstack/steady $(RUNS) $(LOADED)
 
 unit: ## The tests that need neither Java nor network
-	go test $(if $(RUN),-run '$(RUN)') $(PKG)
+	go test -vet=off -p $$((2 * $(processors))) $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longestunit)) $(PKG)
 
 api: ## The public surface: a line for each name, method and field that a user can import
 	@go run ./internal/cmd/api
