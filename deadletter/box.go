@@ -45,9 +45,9 @@ type signer interface {
 //
 // A store whose letters others may write, such as a queue, has two more methods:
 // Sign(letter []byte) []byte and Verify(letter []byte) error. The box then redrives
-// a letter that Verify refuses only if [How.Unsigned] names it. It signs the letters
-// that it stores, except those that replace an unverified letter. Who wraps such a
-// store must pass both methods on.
+// a letter that Verify refuses only if [How.Unsigned] names it. It signs each
+// letter that it stores, unless the letter replaces an unverified one. A wrapper of
+// such a store must pass both methods on.
 func NewBox(letters state.Letters, app string) *Box {
 	b := &Box{letters: letters, app: app, redrive: make(chan struct{}, 1), changing: semaphore.NewWeighted(everyPut)}
 	b.signer, _ = letters.(signer)

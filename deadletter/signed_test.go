@@ -73,7 +73,7 @@ func TestForgedLetter(t *testing.T) {
 		if e.Unverified != "" {
 			unsigned++
 		} else if e.ID != good && e.ID != later {
-			t.Errorf("%s was signed, and came of one that was not", e.ID)
+			t.Errorf("%s was signed, and replaced an unsigned letter", e.ID)
 		}
 		return nil
 	}); err != nil || unsigned != 2 {

@@ -100,8 +100,8 @@ func (m *Memory) Finish(ctx context.Context, s Stream, shardIDs ...string) error
 	if err := errors.Join(ctx.Err(), s.Validate()); err != nil {
 		return err
 	}
-	if slices.Contains(shardIDs, "") {
-		return errNoShard
+	if err := staterules.Shards(shardIDs); err != nil {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,15 +114,13 @@ func (m *Memory) Finish(ctx context.Context, s Stream, shardIDs ...string) error
 	return nil
 }
 
-var errNoShard = errors.New("a shard id is empty")
-
 // Claim implements [Store].
 func (m *Memory) Claim(ctx context.Context, s Stream, shardID, parent, owner string) (Shard, error) {
 	if err := errors.Join(ctx.Err(), s.Validate()); err != nil {
 		return Shard{}, err
 	}
-	if shardID == "" || owner == "" {
-		return Shard{}, fmt.Errorf("claim of shard %q by owner %q: neither may be empty", shardID, owner)
+	if err := staterules.Claim(shardID, owner); err != nil {
+		return Shard{}, err
 	}
 	if !m.owners.Seen(owner) {
 		return Shard{}, fmt.Errorf("%w: %s", ErrFenced, owner)

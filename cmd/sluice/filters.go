@@ -83,8 +83,8 @@ func (s eventSet) names() (names []string) {
 	return names
 }
 
-// wants is which events the routes take, by entity type, where "*" is any: all of
-// them, and those that the time to live deleted.
+// wants holds the events that the routes take, by entity type, where "*" is any
+// type: all events, and deletions by the time to live.
 type wants struct{ all, ttl map[string]eventSet }
 
 func wanted(routes []config.Route) (wants, error) {

@@ -84,7 +84,7 @@ func (p *projectionFlags) versions() (n int) {
 	return n
 }
 
-// version is the only one that the flags name.
+// version returns the version that the flags name.
 func (p *projectionFlags) version() (projection.Version, error) {
 	switch {
 	case p.bySequence:

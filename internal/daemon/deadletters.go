@@ -358,7 +358,7 @@ func (s *letterServer) remove(w http.ResponseWriter, r *http.Request, _ url.Valu
 	return answer(w, DeadLetterDeletion{Deleted: 1})
 }
 
-// redriveOne redrives a letter. Its error is none that an outcome has reported.
+// redriveOne redrives a letter. It does not return an error that an outcome reports.
 func redriveOne(ctx context.Context, box *letters.Box, m sluice.Matcher, id string, how deadletter.How) (report deadletter.Report, err error) {
 	told := how.Told
 	how.Told = func(o deadletter.Outcome) {

@@ -50,7 +50,7 @@ var rules = []rule{
 	// What hangs on it. Router, sources, sinks and handlers never import each
 	// other; an application brings them together.
 	{pkgs: "item/sdkitem", ours: []string{"item", "internal/jsonscan"}},
-	// The parts of the poller know neither it nor each other, but for what is named.
+	// The parts of the poller do not import the poller, and of each other only the listed.
 	{pkgs: "sources/poller/internal/checkpoints", ours: []string{"state"}, stdOnly: true},
 	{pkgs: "sources/poller/internal/lineage", ours: []string{".", "state"}, stdOnly: true},
 	{pkgs: "sources/poller/internal/positions", ours: []string{"."}, stdOnly: true},

@@ -65,8 +65,8 @@ func FuzzDecimal(f *testing.F) {
 	})
 }
 
-// exact returns what a number of JSON is worth, or nil for what is none, or
-// takes too long.
+// exact returns the value of a JSON number. It returns nil for other text, and for a
+// number that takes too long.
 func exact(s string) *big.Rat {
 	var n json.Number
 	if len(s) > 12 || json.Unmarshal([]byte(s), &n) != nil || string(n) != s {

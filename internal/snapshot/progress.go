@@ -106,8 +106,7 @@ func (b *book) marks(ctx context.Context) ([]mark, error) {
 	return marks, err
 }
 
-// readable is marks with the error of one that cannot be read apart: it counts as
-// nothing.
+// readable returns the marks. An unreadable mark is zero, and unreadable its error.
 func (b *book) readable(ctx context.Context) (_ []mark, unreadable, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()

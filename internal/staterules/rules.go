@@ -5,6 +5,7 @@ package staterules
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,6 +21,22 @@ const MaxValue = 64 << 10
 func Application(app string) error {
 	if app == "" {
 		return errors.New("the application's name is empty: every application needs one, so that two can share a store")
+	}
+	return nil
+}
+
+// Shards says whether a shard's id is missing.
+func Shards(ids []string) error {
+	if slices.Contains(ids, "") {
+		return errors.New("a shard id is empty")
+	}
+	return nil
+}
+
+// Claim says whether a claim's shard or owner is missing.
+func Claim(shardID, owner string) error {
+	if shardID == "" || owner == "" {
+		return fmt.Errorf("claim of shard %q by owner %q: neither may be empty", shardID, owner)
 	}
 	return nil
 }

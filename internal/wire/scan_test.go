@@ -151,7 +151,7 @@ func FuzzDecodeScan(f *testing.F) {
 					return // of an item that is no JSON only the end is looked for
 				}
 			}
-			t.Fatalf("decoded what is no JSON: %q", data)
+			t.Fatalf("decoded text that is not JSON: %q", data)
 		}
 		for i := range page.Records {
 			rec := &page.Records[i]

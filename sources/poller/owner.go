@@ -11,7 +11,7 @@ import (
 type owner struct {
 	base   string
 	name   atomic.Pointer[string]
-	silent time.Duration // of an owner before others may claim its shards; 0: there are no others
+	silent time.Duration // of an owner before others may claim its shards; 0: the store has one process
 	proof  atomic.Pointer[proof]
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// sharedStore is a store of which owners are silent after ten seconds.
+// sharedStore is a store whose owners may be fenced after ten silent seconds.
 type sharedStore struct {
 	state.Store
 	heartbeat func() error // called before each; nil: none fails

@@ -17,7 +17,7 @@ import (
 // answers are what came of asking for parents.
 type answers struct {
 	verdicts map[string]lineage.Verdict
-	err      error // of one that was not answered
+	err      error // of an unanswered call
 }
 
 // ask asks for unlisted parents in the background.

@@ -106,6 +106,9 @@ func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.
 	}
 }
 
+// fencedRetry is the time until the first heartbeat under a new name.
+const fencedRetry = 100 * time.Millisecond
+
 // beat sends heartbeats to the store, whatever the handlers do.
 func (p *Poller) beat(ctx context.Context) {
 	for {
@@ -116,6 +119,9 @@ func (p *Poller) beat(ctx context.Context) {
 		}
 		if errors.Is(err, state.ErrFenced) {
 			p.fenced(name)
+			if sleep(ctx, fencedRetry) != nil {
+				return
+			}
 			continue
 		}
 		if err == nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -197,8 +196,8 @@ func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string)
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return err
 	}
-	if slices.Contains(shardIDs, "") {
-		return errors.New("a shard id is empty")
+	if err := staterules.Shards(shardIDs); err != nil {
+		return err
 	}
 	if len(shardIDs) == 0 {
 		return nil
@@ -229,8 +228,8 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return state.Shard{}, err
 	}
-	if shardID == "" || owner == "" {
-		return state.Shard{}, fmt.Errorf("claim of shard %q by owner %q: neither may be empty", shardID, owner)
+	if err := staterules.Claim(shardID, owner); err != nil {
+		return state.Shard{}, err
 	}
 	if err := s.seen(owner); err != nil {
 		return state.Shard{}, err

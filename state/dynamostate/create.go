@@ -117,12 +117,7 @@ func recoverable(ctx context.Context, db *dynamodb.Client, table string) error {
 	}
 }
 
-// Check returns an error if the table is missing or cannot hold state. It needs the
-// permission dynamodb:DescribeTable.
-func Check(ctx context.Context, cfg aws.Config, table string) error {
-	return check(ctx, dynamodb.NewFromConfig(cfg), table)
-}
-
+// check returns an error if the table is missing or cannot hold state.
 func check(ctx context.Context, db *dynamodb.Client, table string) error {
 	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {

@@ -58,11 +58,6 @@ func TestLocalCreate(t *testing.T) {
 		t.Errorf("time to live: %+v, %v; want it by expires", ttl.TimeToLiveDescription, err)
 	}
 	streamed, _ := localtest.Streamed(t, "orders")
-	for name, want := range map[string]string{streamed: "a state table has [partition sort]", "missing-" + table: "there is no such table"} {
-		if err := dynamostate.Check(t.Context(), cfg, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Check(%s) = %v, want %q", name, err, want)
-		}
-	}
 	if err := dynamostate.Create(t.Context(), cfg, streamed, dynamostate.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "a state table has") {
 		t.Errorf("Create of a table of others = %v", err)
 	}

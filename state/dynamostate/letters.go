@@ -29,9 +29,9 @@ const (
 type storedLetter struct {
 	Label   []byte   `dynamodbav:"label"`
 	Data    []byte   `dynamodbav:"data"`    // the letter, or the first bytes of one in parts
-	Parts   string   `dynamodbav:"parts"`   // prefix of the parts' names; empty if there are none
+	Parts   string   `dynamodbav:"parts"`   // prefix of the parts' names; empty for a letter in one row
 	Count   int      `dynamodbav:"count"`   // of the parts
-	Missing bool     `dynamodbav:"missing"` // there is no letter, or not yet
+	Missing bool     `dynamodbav:"missing"` // the letter is deleted, or not written yet
 	Writing []string `dynamodbav:"writing"` // prefixes of parts that are being written
 	Leave   []string `dynamodbav:"leave"`   // prefixes of parts to delete
 }
@@ -230,8 +230,8 @@ func (s *Store) ListLabels(ctx context.Context, app, after string, limit int) ([
 	return all, err
 }
 
-// ListLetterHeads is ListLetters with at most the first most bytes of each letter,
-// of which there are 4 KB at least. Letters in parts are not read whole.
+// ListLetterHeads is ListLetters with at most the first most bytes of each letter, of a
+// large letter at most 4 KB. It reads no parts.
 func (s *Store) ListLetterHeads(ctx context.Context, app, after string, limit, most int) ([]state.Letter, error) {
 	var all []state.Letter
 	err := s.eachLetter(ctx, app, after, limit, func(row rows.Row, l storedLetter) (bool, error) {

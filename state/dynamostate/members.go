@@ -24,6 +24,8 @@ const (
 	leaveWithin = 5 * time.Second
 )
 
+var errClosed = errors.New("dynamostate: the store is closed")
+
 const expiresName = "expires"
 
 // storedMember is an owner. It lives while its row is written again and again.
@@ -51,11 +53,12 @@ type ownMember struct {
 	mu     sync.Mutex // held during a request
 	stored storedMember
 	row    rows.Row
+	left   bool      // by Close
 	sent   time.Time // sending of the last write that was made: nobody fences before OwnerTimeout
 }
 
-// sighting is what was seen of another Store's owner. Times are those of the
-// observer's monotonic clock: clocks of two machines are never compared.
+// sighting is the last look at another Store's owner. All times are of the observer's
+// monotonic clock: clocks of two machines are never compared.
 type sighting struct {
 	mu      sync.Mutex // held during a request
 	token   string
@@ -73,7 +76,7 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
-		return errors.New("dynamostate: the store is closed")
+		return errClosed
 	}
 	if m.own == nil {
 		m.own = make(map[rows.Key]*ownMember)
@@ -87,6 +90,9 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.left {
+		return errClosed
+	}
 	if o.stored.Store != "" {
 		if time.Since(o.sent) < staterules.OwnerTimeout/2 {
 			return o.fenced()
@@ -94,33 +100,36 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 		return m.write(ctx, o)
 	}
 	row, err := m.rows.Get(ctx, k)
-	if err != nil {
-		return err
-	}
-	if row.Exists() {
-		// An earlier process of that name, or a second one. Its shards are free
-		// for all, once it is fenced; this one needs another name.
-		for err == nil {
-			var other storedMember
-			if err = decode(row, &other); err != nil {
-				break
-			}
-			if !other.Fenced {
-				if _, err = m.rows.Write(ctx, row, encode(other.fence())); err != nil {
-					row, err = changed(ctx, err)
-					continue
-				}
-			}
-			return fmt.Errorf("%w: the name %s was used before", state.ErrFenced, owner)
+	for err == nil {
+		var have storedMember
+		if err := decode(row, &have); err != nil {
+			return err
 		}
-		return err
+		next, sent := storedMember{Store: m.store}, time.Now()
+		switch {
+		case row.Exists() && have.Store == m.store: // an earlier join, whose response was lost
+			o.stored, o.row = have, row
+			return m.write(ctx, o)
+		case row.Exists() && have.Fenced:
+			return fmt.Errorf("%w: the name %s was used before", state.ErrFenced, owner)
+		case row.Exists():
+			// An earlier process of that name, or a second one. Once it is fenced,
+			// its shards are free for all. This process needs another name.
+			next = have.fence()
+		}
+		written, err := m.rows.Write(ctx, row, encode(next))
+		if err != nil {
+			if row, err = changed(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if row = written; next.Store == m.store {
+			o.stored, o.row, o.sent = next, row, sent
+			return nil
+		}
 	}
-	next, sent := storedMember{Store: m.store}, time.Now()
-	if row, err = m.rows.Write(ctx, row, encode(next)); err != nil {
-		return err
-	}
-	o.stored, o.row, o.sent = next, row, sent
-	return nil
+	return err
 }
 
 // fence returns m as it is when no beat counts any more.
@@ -259,6 +268,7 @@ func (m *members) leave() error {
 func (m *members) end(ctx context.Context, o *ownMember) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.left = true
 	for o.stored.Store != "" && !o.stored.Fenced {
 		_, err := m.rows.Write(ctx, o.row, encode(o.stored.fence()))
 		if err == nil {
@@ -271,7 +281,7 @@ func (m *members) end(ctx context.Context, o *ownMember) error {
 	return nil
 }
 
-// reread takes the row that a write found in place of the one that it saw.
+// reread takes the row that a refused write found.
 func (m *members) reread(ctx context.Context, o *ownMember, err error) error {
 	row, err := changed(ctx, err)
 	if err != nil {

@@ -87,8 +87,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// Nothing is reset under a worker that lives, and a dead one cannot come back to
-// what was reset.
+// Nothing is reset under a worker that lives, and a dead worker cannot come
+// back to reset shards.
 func TestResetBesideAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := new(rows.Memory)
@@ -96,21 +96,26 @@ func TestResetBesideAWorker(t *testing.T) {
 		if _, err := worker.Claim(t.Context(), stream, "one", "", "me"); err != nil {
 			t.Fatal(err)
 		}
-		done := make(chan error)
-		go func() { done <- s.ResetShards(t.Context(), stream, "one") }()
-		var err error
-		for ended := false; !ended; {
-			select {
-			case err = <-done:
-				ended = true
-			case <-time.After(time.Second):
-				if err := worker.Heartbeat(t.Context(), "me"); err != nil {
-					t.Fatal(err)
+		for name, reset := range map[string]func() error{
+			"ResetShards": func() error { return s.ResetShards(t.Context(), stream, "one") },
+			"ResetStream": func() error { return s.ResetStream(t.Context(), stream, state.Start{}) },
+		} {
+			done := make(chan error)
+			go func() { done <- reset() }()
+			var err error
+			for ended := false; !ended; {
+				select {
+				case err = <-done:
+					ended = true
+				case <-time.After(time.Second):
+					if err := worker.Heartbeat(t.Context(), "me"); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
-		}
-		if err == nil || !strings.Contains(err.Error(), "worker me of application app runs") || len(ids(t, s, stream)) != 1 {
-			t.Fatalf("ResetShards beside a worker: %v", err)
+			if err == nil || !strings.Contains(err.Error(), "worker me of application app runs") || len(ids(t, s, stream)) != 1 {
+				t.Fatalf("%s beside a worker: %v", name, err)
+			}
 		}
 		if err := s.ResetShards(t.Context(), stream, "one"); err != nil || len(ids(t, s, stream)) != 0 {
 			t.Fatalf("ResetShards of a dead worker's shard: %v", err)

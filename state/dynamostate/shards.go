@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -94,8 +95,8 @@ func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string)
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return err
 	}
-	if slices.Contains(shardIDs, "") {
-		return errors.New("a shard id is empty")
+	if err := staterules.Shards(shardIDs); err != nil {
+		return err
 	}
 	if len(shardIDs) == 0 {
 		return nil
@@ -128,8 +129,8 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return state.Shard{}, err
 	}
-	if shardID == "" || owner == "" {
-		return state.Shard{}, fmt.Errorf("claim of shard %q by owner %q: neither may be empty", shardID, owner)
+	if err := staterules.Claim(shardID, owner); err != nil {
+		return state.Shard{}, err
 	}
 	// An owner without a member row counts as gone.
 	if err := s.members.join(ctx, st.Application, owner); err != nil {

@@ -1,5 +1,5 @@
-// Package dynamostate keeps the state of many applications in one DynamoDB table,
-// so that a daemon needs no disk and several processes can share a stream.
+// Package dynamostate keeps the state of many applications in one DynamoDB table. A
+// program then needs no disk, and several processes can share a stream.
 package dynamostate
 
 import (

@@ -64,8 +64,7 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 	return state.Start{}, err
 }
 
-// changed returns the row that a write found in place of the one it saw, or the
-// write's other error.
+// changed returns the row that a refused write found, or another error of the write.
 func changed(ctx context.Context, err error) (rows.Row, error) {
 	if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
 		return c.Now, ctx.Err()
@@ -101,7 +100,7 @@ func (s *Store) began(st state.Stream, generation string) {
 	s.generations[st] = generation
 }
 
-// registerStream notes a stream of which a shard is about to be stored. It returns an
+// registerStream notes a stream before one of its shards is stored. It returns an
 // error if the stream was reset since this Store has read its start.
 func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
 	if err := s.note(ctx, st.Application); err != nil {
@@ -134,8 +133,7 @@ func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
 	return err
 }
 
-// note keeps the name of an application of which something is about to be stored.
-// This Store asks once.
+// note stores the name of an application before its first row. This Store asks once.
 func (s *Store) note(ctx context.Context, app string) error {
 	s.mu.Lock()
 	noted := s.noted[app]

@@ -25,7 +25,8 @@ import (
 // link is one worker's connection to the table.
 type link struct {
 	rows.Table
-	cut atomic.Bool
+	cut    atomic.Bool
+	before func(k rows.Key) // called before each write; nil: nothing
 }
 
 func (l *link) Get(ctx context.Context, k rows.Key) (rows.Row, error) {
@@ -38,6 +39,9 @@ func (l *link) Get(ctx context.Context, k rows.Key) (rows.Row, error) {
 func (l *link) Write(ctx context.Context, seen rows.Row, set map[string]types.AttributeValue) (rows.Row, error) {
 	if l.cut.Load() {
 		return rows.Row{}, errors.New("no connection")
+	}
+	if l.before != nil {
+		l.before(seen.Key)
 	}
 	return l.Table.Write(ctx, seen, set)
 }
@@ -174,6 +178,75 @@ func TestSeldomLooks(t *testing.T) {
 	})
 }
 
+// An owner that writes its heartbeat between the last look and the fence lives.
+func TestHeartbeatBeforeTheFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := new(rows.Memory)
+		owner, l := over(table), &link{Table: table}
+		if _, err := owner.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
+			t.Fatal(err)
+		}
+		beats := 0
+		l.before = func(k rows.Key) {
+			if k == memberKey("app", "owner") {
+				beats++
+				if err := owner.Heartbeat(t.Context(), "owner"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if sh, err := (&worker{Store: over(l), name: "young"}).claimSoon(t); !errors.Is(err, state.ErrHeld) || beats == 0 {
+			t.Errorf("claim after %d such heartbeats: %+v, %v; want ErrHeld", beats, sh, err)
+		}
+	})
+}
+
+// The service deletes the row of a dead member after a week. Its shards are free.
+func TestOwnerWithoutARow(t *testing.T) {
+	table := new(rows.Memory)
+	dead := over(table)
+	if _, err := dead.Claim(t.Context(), stream, testShard, "", "dead"); err != nil {
+		t.Fatal(err)
+	}
+	row, err := table.Get(t.Context(), memberKey("app", "dead"))
+	if err != nil || !row.Exists() {
+		t.Fatal(row, err)
+	}
+	if err := table.Delete(t.Context(), row); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := over(table).Claim(t.Context(), stream, testShard, "", "young"); err != nil {
+		t.Error(err)
+	}
+	if err := dead.Heartbeat(t.Context(), "dead"); !errors.Is(err, state.ErrFenced) {
+		t.Errorf("heartbeat of the dead: %v, want ErrFenced", err)
+	}
+}
+
+// A worker whose first write was made though its response was lost claims under its
+// own name.
+func TestJoinAfterALostResponse(t *testing.T) {
+	var fault rows.Fault
+	table := &rows.Memory{Fault: func(call string, k rows.Key) rows.Fault {
+		if call == "Write" && k == memberKey("app", "me") {
+			return fault
+		}
+		return rows.Fault{}
+	}}
+	s := over(table)
+	fault = rows.Fault{Err: errLost, Made: true}
+	if _, err := s.Claim(t.Context(), stream, testShard, "", "me"); !errors.Is(err, errLost) {
+		t.Fatal(err)
+	}
+	fault = rows.Fault{}
+	if sh, err := s.Claim(t.Context(), stream, testShard, "", "me"); err != nil || sh.Owner != "me" {
+		t.Errorf("the next claim: %+v, %v", sh, err)
+	}
+	if err := s.Heartbeat(t.Context(), "me"); err != nil {
+		t.Error(err)
+	}
+}
+
 // An owner whose last heartbeat was made though its response was lost leaves all
 // the same, and another takes its shard at once.
 func TestLeaveAfterALostResponse(t *testing.T) {
@@ -224,6 +297,8 @@ func TestOutageOfTheTable(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		time.Sleep(time.Second)
+		isHeld() // so that the outage does not begin with a look at a new heartbeat
 		a.cut.Store(true)
 		b.cut.Store(true)
 		for range 60 {

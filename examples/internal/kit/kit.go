@@ -49,7 +49,7 @@ func parse(data []byte, before int) sluice.Item {
 	return it
 }
 
-// Text returns a string attribute; "" when there is none.
+// Text returns a string attribute; "" when the item lacks it.
 func Text(it sluice.Item, path string) string {
 	v, _ := it.Lookup(path)
 	if v.Kind() != item.S {
@@ -58,7 +58,7 @@ func Text(it sluice.Item, path string) string {
 	return v.Str()
 }
 
-// Number returns a whole number; false when there is none.
+// Number returns a whole number; false when the item lacks it.
 func Number(it sluice.Item, path string) (n int64, ok bool) {
 	v, ok := it.Lookup(path)
 	if !ok {

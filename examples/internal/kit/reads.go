@@ -15,7 +15,7 @@ type Reader interface {
 	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
 }
 
-// One reads an item; found is false when there is none.
+// One reads an item; found is false when it does not exist.
 func One[T any](ctx context.Context, r Reader, table string, key sluice.Item) (v T, found bool, err error) {
 	it, err := r.Get(ctx, table, key)
 	if err != nil || !it.Exists() {

@@ -46,7 +46,7 @@ func TestForest(t *testing.T) {
 			f.Merge([]Listed{{ID: "b", Parent: "a"}}, whole)
 			f.Answered("a", Over)
 		}, "[b]"},
-		{"nor does one of a stream that is no more", func(f *Forest) {
+		{"a parent of a denied stream does not block", func(f *Forest) {
 			f.Merge([]Listed{{ID: "b", Parent: "a"}}, whole)
 			f.StreamDenied()
 		}, "[b]"},
@@ -54,7 +54,7 @@ func TestForest(t *testing.T) {
 			f.Merge([]Listed{{ID: "b", Parent: "a"}}, whole)
 			f.Remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}})
 		}, "[b]"},
-		{"nor does one of which another child was begun", func(f *Forest) {
+		{"a parent whose other child was begun does not block", func(f *Forest) {
 			f.Merge([]Listed{{ID: "b", Parent: "a"}}, whole)
 			f.Remember([]state.Shard{{ID: "c", Epoch: 1, Parent: "a", Position: state.Position{Finished: true}}})
 		}, "[b]"},
@@ -106,7 +106,7 @@ func TestForest(t *testing.T) {
 				f.Remember(rows)
 			}
 		}, "[a c]"},
-		{"nor does a shard that no listing shows", func(f *Forest) {
+		{"an unlisted shard does not wait for ever", func(f *Forest) {
 			f.Merge([]Listed{{ID: "b", Parent: "a"}}, whole)
 			f.Remember([]state.Shard{{ID: "z", Position: state.Position{Finished: true}}})
 			f.Answered("a", Exists)

@@ -151,7 +151,7 @@ func TestCallsTry(t *testing.T) {
 		time.Sleep(time.Second)
 		c.queues[1].PushBack(newTurn())
 		if c.try() {
-			t.Error("it went before one that waits")
+			t.Error("it went before a table that waits")
 		}
 	})
 }

@@ -27,7 +27,7 @@ func DefaultMemory(tables int) int64 {
 func LeastMemory(tables int) int64 { return max(16<<20, int64(tables)*8<<20) }
 
 // budget bounds the memory of the pages of all shards. A shard reserves room
-// before it asks for a page, and waits its turn if there is none.
+// before it asks for a page, and waits its turn when the memory is full.
 //
 // Held records free no memory, so large users leave room for others. Half of the
 // budget is divided equally among the tables: held records of one table cannot

@@ -36,7 +36,7 @@ func TestBudgetIsShared(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		tables, shards int   // shards of each
-		least          int64 // what is left then
+		least          int64 // memory left then
 	}{
 		{"one shard", 1, 1, 224 * mib},
 		{"a few shards", 1, 20, 110 * mib},
@@ -68,7 +68,7 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// One page always fits, also one that is larger than all there is.
+// One page always fits, even if it is larger than the whole budget.
 func TestOnePageAlwaysFits(t *testing.T) {
 	b := newBudget(least, 3)
 	a, other := b.table().account(), b.table().account()
@@ -88,7 +88,7 @@ func TestOnePageAlwaysFits(t *testing.T) {
 	}
 }
 
-// A page that was larger than what was reserved is expected again.
+// After a page larger than its reservation, the next reservation is as large.
 func TestReserveFollowsThePages(t *testing.T) {
 	b := newBudget(256*mib, 1)
 	table := b.table()
@@ -181,7 +181,7 @@ func TestBudgetIsGivenInTurn(t *testing.T) {
 		want("with half of it free", "123")
 		third.free(4 * mib)
 		synctest.Wait()
-		want("with enough for one that has its part", "123H")
+		want("with enough for a shard that has its part", "123H")
 		hog.free(8 * mib)
 		if used, waiting := b.state(); used != 0 || waiting != 0 {
 			t.Errorf("%d bytes are used, %d wait", used, waiting)
