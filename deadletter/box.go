@@ -17,7 +17,8 @@ import (
 
 // Box keeps the dead letters of one application. A flow parks records in it. It
 // knows which items it holds, even after a restart. All methods are safe for
-// concurrent use. Only one process at a time may use an application's letters.
+// concurrent use. Several processes may share an application's letters if none holds
+// items (ParkItem of flow.Options), and if each calls Adopt.
 type Box struct {
 	letters state.Letters
 	app     string

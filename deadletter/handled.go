@@ -16,12 +16,12 @@ import (
 // record before its position is stored. Without a letter for rec it answers from
 // memory, or asks the store for two ids, for at most 10 s.
 func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) error {
-	if b.until.read.Load() && !b.until.concerns(rec) { // without ctx, because every record takes this path
+	if b.until.known() && !b.until.concerns(rec) { // without ctx, because every record takes this path
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, handledTimeout)
 	defer cancel()
-	if !b.until.read.Load() {
+	if !b.until.known() {
 		if err := b.readUntil(ctx); err != nil || !b.until.concerns(rec) {
 			return err
 		}
@@ -41,10 +41,15 @@ func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) err
 	return nil
 }
 
+// Adopt notes that another process may have parked records of a shard that this one
+// now reads. The next Handled asks the store for letters.
+func (b *Box) Adopt() { b.until.adopted.Add(1) }
+
 // until bounds the creation times of records with a letter.
 type until struct {
-	read atomic.Bool  // the store was read
-	at   atomic.Int64 // Unix nanoseconds
+	adopted atomic.Int64 // calls of Adopt
+	read    atomic.Int64 // 1 + adopted when the store was read last
+	at      atomic.Int64 // Unix nanoseconds
 }
 
 const (
@@ -52,14 +57,18 @@ const (
 	maxSkew        = time.Hour // most by which this clock may lag behind the clock that dates records
 )
 
+// known reports whether the store was read since the last Adopt.
+func (u *until) known() bool { return u.read.Load() > u.adopted.Load() }
+
 // concerns reports whether rec may have a letter.
 func (u *until) concerns(rec *sluice.Record) bool {
 	at := u.at.Load()
 	return at != math.MinInt64 && (rec.Created.IsZero() || rec.Created.UnixNano() <= at)
 }
 
-// readUntil looks for letters of an earlier process.
+// readUntil looks for letters of an earlier process, or of another.
 func (b *Box) readUntil(ctx context.Context) error {
+	adopted := b.until.adopted.Load()
 	letters, err := b.letters.ListLetters(ctx, b.app, "", 1)
 	if err != nil {
 		return err
@@ -67,7 +76,7 @@ func (b *Box) readUntil(ctx context.Context) error {
 	if len(letters) > 0 {
 		b.until.raise(time.Now().Add(maxSkew))
 	}
-	b.until.read.Store(true)
+	b.until.read.Store(adopted + 1)
 	return nil
 }
 

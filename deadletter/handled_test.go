@@ -58,6 +58,21 @@ func (a *asked) GetLetter(ctx context.Context, app, id string) ([]byte, bool, er
 	return a.Letters.GetLetter(ctx, app, id)
 }
 
+// The letter that another process left is deleted, once the box adopts its shard.
+func TestHandledAfterATakeOver(t *testing.T) {
+	store := state.NewMemory()
+	first, second := NewBox(store, "app"), NewBox(store, "app")
+	if err := second.Handled(t.Context(), record("a", 1), "r"); err != nil {
+		t.Fatal(err)
+	}
+	rec := record("a", 2)
+	park(t, first, rec, "r")
+	second.Adopt()
+	if err := second.Handled(t.Context(), rec, "r"); err != nil || len(list(t, second)) != 0 {
+		t.Errorf("%v, left are %v", err, list(t, second))
+	}
+}
+
 // The store is asked only for records that may have a letter.
 func TestHandledAsksForFewRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

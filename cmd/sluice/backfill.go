@@ -104,7 +104,7 @@ docs/backfill.md.`,
 	fs.BoolVar(&s.Scan.Eventual, "eventual", false, "read eventually consistent, at half the units")
 	fs.BoolVar(&s.Again, "again", false, "read the table again")
 	fs.BoolVar(&s.WithoutStream, "without-stream", false, "begin without a stream position")
-	fs.StringVar(&o.State, "state", "sluice.db", "`file` of positions and dead letters ($SLUICE_STATE)")
+	fs.StringVar(&o.State, "state", "sluice.db", "`file` of positions and dead letters, or dynamodb:TABLE ($SLUICE_STATE)")
 	fs.StringVar(&o.Application, "application", "", "`name` of the application ($SLUICE_APPLICATION)")
 	fs.DurationVar(&o.Grace, "grace", 25*time.Second, "time from SIGTERM to the exit ($SLUICE_GRACE)")
 	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", "`URL` of DynamoDB ($SLUICE_ENDPOINT_DYNAMODB)")

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
-	"github.com/sluicehq/sluice/state/boltstate"
 )
 
-const completionEnd = time.Second // longest wait of a user at a shell
+var completionEnd = time.Second // longest wait of a user at a shell; tests on a busy machine wait longer
 
 const completionHelp = `Print a script with which your shell completes commands, flags and their values: the
 routes, tables and queues of the configuration, the ids of dead letters, and the
@@ -106,20 +106,20 @@ func (c *cli) completeApplications(cmd *cobra.Command, _ []string, _ string) ([]
 	if f := cmd.Flag("state"); f != nil && f.Changed {
 		path = f.Value.String()
 	}
-	return c.inState(cmd.Context(), path, func(ctx context.Context, store *boltstate.Store, _ *config.Config) []string {
+	return c.inState(cmd.Context(), path, func(ctx context.Context, store statestore.Store, _ *config.Config) []string {
 		apps, _ := store.Applications(ctx)
 		return apps
 	}), cobra.ShellCompDirectiveNoFileComp
 }
 
 // inState finds names in a state file, unless a process holds it.
-func (c *cli) inState(ctx context.Context, flag string, find func(context.Context, *boltstate.Store, *config.Config) []string) []string {
+func (c *cli) inState(ctx context.Context, flag string, find func(context.Context, statestore.Store, *config.Config) []string) []string {
 	return soon(ctx, func(ctx context.Context) []string {
 		cfg, err := c.loadMaybe()
 		if err != nil {
 			return nil
 		}
-		store, err := openStateWithin(c.statePath(flag, cfg), time.Nanosecond)
+		store, err := c.openState(ctx, c.statePath(flag, cfg), cfg, time.Nanosecond)
 		if err != nil {
 			return nil
 		}

@@ -16,7 +16,8 @@ import (
 // the arguments.
 func TestFilesAreProposedWhereTheyAreMeant(t *testing.T) {
 	t.Chdir(t.TempDir())
-	files := []string{"--config", "--state", "--token-file", "--file", "--failed", "--letter-key-file", "--bootstrap", "--opensearch-ca", "--indices", "--schema", "sluice validate --sample"} // audit's is a share
+	files := []string{"--config", "--state", "--token-file", "--file", "--failed", "--letter-key-file", "--bootstrap", "--opensearch-ca", "--indices", "--schema",
+		"sluice validate --sample", "sluice state copy --from", "sluice state copy --to"} // audit's --sample is a share
 	arguments := []string{"sluice explain", "sluice replay", "sluice lambda invoke"}
 	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
 	ask := func(cmd *cobra.Command, what string, want bool, args ...string) {
@@ -33,7 +34,8 @@ func TestFilesAreProposedWhereTheyAreMeant(t *testing.T) {
 		ask(cmd, "", slices.Contains(arguments, cmd.CommandPath()))
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Value.Type() != "bool" {
-				ask(cmd, "--"+f.Name, slices.Contains(files, "--"+f.Name) || slices.Contains(files, cmd.CommandPath()+" --"+f.Name), "--"+f.Name)
+				file := slices.Contains(files, "--"+f.Name) && cmd.CommandPath() != "sluice state create" // which makes tables
+				ask(cmd, "--"+f.Name, file || slices.Contains(files, cmd.CommandPath()+" --"+f.Name), "--"+f.Name)
 			}
 		})
 	})

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicehq/sluice/state/boltstate"
+	"github.com/sluicehq/sluice/internal/statestore"
 )
 
 // applicationsWithLetters are the applications of a state file that have dead letters.
-func applicationsWithLetters(ctx context.Context, store *boltstate.Store) (have []string, err error) {
+func applicationsWithLetters(ctx context.Context, store statestore.Store) (have []string, err error) {
 	apps, err := store.Applications(ctx)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func applicationsWithLetters(ctx context.Context, store *boltstate.Store) (have 
 // warnOfApplication lists the applications of a state file with dead letters, if
 // the chosen one has none. A program chooses its own application name, so a user
 // without a configuration file would only read that nothing is parked.
-func (p *letterPlace) warnOfApplication(ctx context.Context, store *boltstate.Store, app, where string) error {
+func (p *letterPlace) warnOfApplication(ctx context.Context, store statestore.Store, app, where string) error {
 	have, err := applicationsWithLetters(ctx, store)
 	hint := ""
 	switch {

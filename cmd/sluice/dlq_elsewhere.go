@@ -39,7 +39,7 @@ func (p *letterPlace) named(cfg *config.Config) bool {
 
 // isHeld reports whether a process holds a state file.
 func isHeld(path string) bool {
-	store, err := openStateWithin(path, time.Nanosecond)
+	store, err := openStateFile(path, time.Nanosecond)
 	if err == nil {
 		err = store.Close()
 	}

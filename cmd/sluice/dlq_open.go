@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
@@ -24,6 +25,7 @@ import (
 	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/internal/letters"
+	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -49,7 +51,7 @@ type letterPlace struct {
 func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 	p.given = fs.Changed
 	p.addDaemonFlag(fs)
-	fs.StringVar(&p.state, "state", "", "state `file` of a stopped daemon ($"+stateEnv+"; default: the configuration's, or sluice.db)")
+	fs.StringVar(&p.state, "state", "", stateUsage)
 	fs.StringVar(&p.file, "file", "", "dead-letter `file` of your own program")
 	fs.StringVar(&p.queue, "queue", "", "SQS `queue` of a Lambda function's dead letters")
 	fs.StringVar(&p.keyFile, "letter-key-file", "", "`file` of the signing keys ($"+access.LetterKeyFileEnv+", or the keys in $"+access.LetterKeyEnv+"; default: deadLetter.keyFile)")
@@ -150,7 +152,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	if o != nil || err != nil {
 		return o, err
 	}
-	o, err = p.inside(ctx, cfg, redriving, letters.NewBox(store, p.name(cfg)), "the state file "+p.c.statePath(p.state, cfg), store.Close)
+	o, err = p.inside(ctx, cfg, redriving, letters.NewBox(store, p.name(cfg)), "the "+statestore.Describe(p.c.statePath(p.state, cfg)), store.Close)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +175,7 @@ func (p *letterPlace) notEmpty(flags ...string) error {
 
 // reach finds the running daemon, or else opens the state file, for whose lock it
 // waits so long.
-func (p *letterPlace) reach(ctx context.Context, cfg *config.Config, wait time.Duration) (*lettersOpen, *boltstate.Store, error) {
+func (p *letterPlace) reach(ctx context.Context, cfg *config.Config, wait time.Duration) (*lettersOpen, statestore.Store, error) {
 	daemon := p.daemon
 	if daemon == "" && p.state == "" {
 		daemon = p.c.env(daemonEnv)
@@ -183,6 +185,14 @@ func (p *letterPlace) reach(ctx context.Context, cfg *config.Config, wait time.D
 		return o, nil, err
 	}
 	path := p.c.statePath(p.state, cfg)
+	switch _, table := statestore.Table(path); {
+	case table && p.live:
+		o, err := p.askNamed(defaultDaemon, cfg)
+		return o, nil, err
+	case table:
+		store, err := p.c.openState(ctx, path, cfg, wait)
+		return nil, store, err
+	}
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || p.live && (err != nil || info.Size() == 0) {
 		if others := p.elsewhere(path, cfg); len(others) > 0 {
 			o, err := p.askElsewhere(path, "", others, cfg)
@@ -190,7 +200,7 @@ func (p *letterPlace) reach(ctx context.Context, cfg *config.Config, wait time.D
 		}
 		return nil, nil, p.nowhere(path, cfg)
 	}
-	store, err := openStateWithin(path, wait)
+	store, err := openStateFile(path, wait)
 	switch {
 	case errors.Is(err, boltstate.ErrLocked) && p.state == "":
 		o, err := p.askHolder(path, cfg)
@@ -278,8 +288,10 @@ func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, 
 	return o, nil
 }
 
-// statePath is the state file: that of a flag, the environment, or the
-// configuration, which may be nil.
+const stateUsage = "state `file` of a stopped daemon, or dynamodb:TABLE ($" + stateEnv + "; default: the configuration's, or sluice.db)"
+
+// statePath returns the state file, or dynamodb:TABLE: that of a flag, the
+// environment, or the configuration, which may be nil.
 func (c *cli) statePath(flag string, cfg *config.Config) string {
 	if cfg == nil {
 		cfg = &config.Config{}
@@ -287,25 +299,28 @@ func (c *cli) statePath(flag string, cfg *config.Config) string {
 	return cmp.Or(flag, c.env(stateEnv), cfg.Daemon.State, "sluice.db")
 }
 
-// openState opens an existing state file.
-func openState(path string) (*boltstate.Store, error) { return openStateWithin(path, time.Second) }
+// openState opens an existing state file or table. It waits so long for a file's lock.
+func (c *cli) openState(ctx context.Context, place string, cfg *config.Config, wait time.Duration) (statestore.Store, error) {
+	if _, ok := statestore.Table(place); !ok {
+		return openStateFile(place, wait)
+	}
+	return statestore.Open(ctx, place, statestore.Options{AWS: func() (aws.Config, error) {
+		services, err := c.aws(ctx, cfg)
+		if err != nil {
+			return aws.Config{}, err
+		}
+		return services("dynamodb"), nil
+	}})
+}
 
-// openStateWithin waits so long for the file's lock.
-func openStateWithin(path string, wait time.Duration) (*boltstate.Store, error) {
+func openStateFile(path string, wait time.Duration) (statestore.Store, error) {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no state file %s: name it by --state, or go to the folder of the daemon", path)
 	case err == nil && info.Size() == 0: // which would become one
 		return nil, fmt.Errorf("%s is empty, and no state file: name it by --state, or go to the folder of the daemon", path)
 	}
-	store, err := boltstate.Open(path, boltstate.Options{LockTimeout: wait})
-	if err != nil {
-		return nil, err
-	}
-	if err := access.RemoveAddress(path); err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return store, nil
+	return statestore.Open(context.Background(), path, statestore.Options{LockTimeout: wait})
 }
 
 // keys verify the letters of a queue.

@@ -20,7 +20,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
-	testscript.Main(m, map[string]func(){"sluice": main})
+	testscript.Main(m, map[string]func(){"sluice": func() {
+		completionEnd = localtest.Patience
+		main()
+	}})
 }
 
 func TestScripts(t *testing.T) {

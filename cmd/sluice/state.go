@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/snapshot"
+	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/boltstate"
@@ -25,34 +26,37 @@ import (
 func stateCommand(c *cli) *cobra.Command {
 	cmd := commandGroup(&cobra.Command{
 		Use:   "state",
-		Short: "Show or reset the state file of a daemon",
-		Long: `Show or reset the state file of a stopped daemon: the position of each shard, gaps,
-backfills and dead letters. For a running daemon use sluice status.`,
+		Short: "Show, reset or copy the state of a daemon",
+		Long: `Show, reset or copy the state of a daemon: the position of each shard, gaps, backfills
+and dead letters. A state file can be opened only while its daemon is stopped; use
+sluice status for a running one. A state table can be shown at any time.`,
 		Example: `  sluice state list
   sluice state show orders
-  sluice state reset orders --to LATEST`,
-	}, stateListCommand(c), stateShowCommand(c), stateResetCommand(c))
+  sluice state reset orders --to LATEST
+  sluice state create --state dynamodb:sluice-state
+  sluice state copy --from sluice.db --to dynamodb:sluice-state`,
+	}, stateListCommand(c), stateShowCommand(c), stateResetCommand(c), stateCreateCommand(c), stateCopyCommand(c))
 	cmd.Args = knownSubcommand
 	return cmd
 }
 
-// stateFile is the file that a command is about.
+// stateFile is the state that a command is about.
 type stateFile struct {
 	c                 *cli
 	path, application string
 }
 
 func (s *stateFile) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&s.path, "state", "", "state `file` of a stopped daemon ($"+stateEnv+"; default: the configuration's, or sluice.db)")
+	fs.StringVar(&s.path, "state", "", stateUsage)
 	fs.StringVar(&s.application, "application", "", "`name` of the application ($"+applicationEnv+"; default: the configuration's, or sluice)")
 }
 
-func (s *stateFile) with(do func(store *boltstate.Store, app string) error) error {
+func (s *stateFile) with(ctx context.Context, do func(store statestore.Store, app string) error) error {
 	cfg, err := s.c.loadMaybe()
 	if err != nil {
 		return err
 	}
-	store, err := openState(s.c.statePath(s.path, cfg))
+	store, err := s.c.openState(ctx, s.c.statePath(s.path, cfg), cfg, time.Second)
 	if errors.Is(err, boltstate.ErrLocked) {
 		return fmt.Errorf("%w. While a daemon runs, sluice status shows how far it is", err)
 	}
@@ -67,7 +71,7 @@ func (s *stateFile) complete(cmd *cobra.Command, args []string, _ string) ([]str
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return s.c.inState(cmd.Context(), s.path, func(ctx context.Context, store *boltstate.Store, cfg *config.Config) (tables []string) {
+	return s.c.inState(cmd.Context(), s.path, func(ctx context.Context, store statestore.Store, cfg *config.Config) (tables []string) {
 		streams, _ := store.Streams(ctx, s.c.applicationName(s.application, cfg))
 		for _, st := range streams {
 			if name := tableName(st.ARN); !slices.Contains(tables, name) {
@@ -107,7 +111,7 @@ type applicationState struct {
 	DeadLetters []deadletter.Count `json:"deadLetters"`
 }
 
-func readStreams(ctx context.Context, store *boltstate.Store, app string) ([]streamState, error) {
+func readStreams(ctx context.Context, store statestore.Store, app string) ([]streamState, error) {
 	streams, err := store.Streams(ctx, app)
 	if err != nil {
 		return nil, err
@@ -150,7 +154,7 @@ func shardCreated(id string) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-func readApplication(ctx context.Context, store *boltstate.Store, app string) (a applicationState, err error) {
+func readApplication(ctx context.Context, store statestore.Store, app string) (a applicationState, err error) {
 	a = applicationState{Application: app, Gaps: []string{}, Backfills: []snapshot.Stored{}}
 	if a.Streams, err = readStreams(ctx, store, app); err != nil {
 		return a, err
@@ -185,13 +189,13 @@ func stateListCommand(c *cli) *cobra.Command {
 		Example: `  sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return file.with(func(store *boltstate.Store, _ string) error {
+			return file.with(cmd.Context(), func(store statestore.Store, _ string) error {
 				apps, err := store.Applications(cmd.Context())
 				if err != nil {
 					return err
 				}
 				if wanted := file.application; wanted != "" && len(apps) > 0 && !slices.Contains(apps, wanted) {
-					fmt.Fprintf(c.stderr, "the state file remembers nothing of the application %q; %s\n", wanted, applicationsOf(wanted, apps))
+					fmt.Fprintf(c.stderr, "nothing is stored of the application %q; %s\n", wanted, applicationsOf(wanted, apps))
 				}
 				all := []applicationState{}
 				var unreadable []error
@@ -220,7 +224,7 @@ func stateListCommand(c *cli) *cobra.Command {
 
 func (c *cli) printStates(all []applicationState) error {
 	if len(all) == 0 {
-		fmt.Fprintln(c.stdout, "the state file remembers nothing")
+		fmt.Fprintln(c.stdout, "nothing is stored")
 		return nil
 	}
 	for _, a := range all {
@@ -289,7 +293,7 @@ settled.`,
 		Args:              oneStream,
 		ValidArgsFunction: file.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return file.with(func(store *boltstate.Store, app string) error {
+			return file.with(cmd.Context(), func(store statestore.Store, app string) error {
 				streams, err := namedStreams(cmd.Context(), store, app, args[0])
 				if err != nil {
 					return err
@@ -333,7 +337,7 @@ func oneStream(cmd *cobra.Command, args []string) error {
 }
 
 // namedStreams are the streams of a table, or the one of an ARN.
-func namedStreams(ctx context.Context, store *boltstate.Store, app, name string) ([]streamState, error) {
+func namedStreams(ctx context.Context, store statestore.Store, app, name string) ([]streamState, error) {
 	all, err := readStreams(ctx, store, app)
 	if err != nil {
 		return nil, err
@@ -362,7 +366,7 @@ func namedStreams(ctx context.Context, store *boltstate.Store, app, name string)
 // elsewhere says which applications have a stream that app does not have, or, if
 // nothing is stored of app's streams, which applications there are; "" when neither
 // helps.
-func elsewhere(ctx context.Context, store *boltstate.Store, app, name string) (string, error) {
+func elsewhere(ctx context.Context, store statestore.Store, app, name string) (string, error) {
 	apps, err := store.Applications(ctx)
 	if err != nil {
 		return "", err
@@ -399,5 +403,5 @@ func applicationsOf(wanted string, apps []string) string {
 	if near := nearest(wanted, apps); near != "" {
 		return fmt.Sprintf("did you mean the application %q?", near)
 	}
-	return "applications of the file: " + strings.Join(apps, ", ")
+	return "applications with state: " + strings.Join(apps, ", ")
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
-	"github.com/sluicehq/sluice/state/boltstate"
 )
 
 const forgotten = "forgotten"
@@ -47,7 +47,7 @@ backfills stay.`,
 			case shard != "" && to != poller.TrimHorizon:
 				return usage("--shard: one shard can be read anew, --to %s; what is to be skipped is a stream's", poller.TrimHorizon)
 			}
-			return file.with(func(store *boltstate.Store, app string) error {
+			return file.with(cmd.Context(), func(store statestore.Store, app string) error {
 				streams, err := namedStreams(cmd.Context(), store, app, args[0])
 				if err != nil {
 					return err
@@ -84,7 +84,7 @@ type resetState struct {
 	Shards      []string  `json:"shards"`           // deleted shards
 }
 
-func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, shard, to string, yes, asJSON bool) error {
+func (c *cli) reset(ctx context.Context, store statestore.Store, s streamState, shard, to string, yes, asJSON bool) error {
 	st := state.Stream{Application: s.Application, ARN: s.ARN}
 	done := resetState{Application: s.Application, Table: s.Table, ARN: s.ARN, To: to, Shards: []string{}}
 	settled := 0

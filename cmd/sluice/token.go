@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/statestore"
 )
 
 // daemonToken is the token for the daemon at an address, and advice if the daemon
@@ -24,6 +25,7 @@ type daemonToken struct {
 // A token that the user did not name goes to the URL only if the holder of the
 // state file listens there: another user's program could.
 func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemonToken, error) {
+	const other = "name the file that the daemon logs as it starts by --token-file or $" + access.TokenFileEnv
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	file, named, err := p.tokenFileName(cfg)
@@ -40,13 +42,15 @@ func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemo
 		}
 		return sent(u, here, daemonToken{token, "it is not the one in " + file})
 	}
-	const other = "name the file that the daemon logs as it starts by --token-file or $" + access.TokenFileEnv
 	if !here {
 		return daemonToken{refused: other}, nil
 	}
 	guessed := state == ""
 	if guessed {
 		state = p.c.statePath("", cfg)
+	}
+	if _, ok := statestore.Table(state); ok {
+		return daemonToken{refused: "set $" + access.TokenEnv + " to the token of the daemon, or " + other}, nil
 	}
 	file = access.FileOf(state)
 	token, err := access.Read(file)

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/state/boltstate"
@@ -98,7 +99,7 @@ func TestTokenGoesToItsDaemonAlone(t *testing.T) {
 		t.Error("who listens where a daemon did before it crashed is sent the token")
 	}
 	listens(other)
-	held, err := openState("sluice.db") // by a command that is no daemon
+	held, err := openStateFile("sluice.db", time.Second) // by a command that is no daemon
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 // actionsOf are the actions that a call needs, where they have other names.
 var actionsOf = map[string][]string{
+	"dynamodb:CreateTable":             {"dynamodb:CreateTable", "dynamodb:TagResource"}, // with tags
 	"dynamodb:TransactWriteItems":      {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"},
 	"sqs:SendMessageBatch":             {"sqs:SendMessage"},
 	"sqs:DeleteMessageBatch":           {"sqs:DeleteMessage"},
@@ -28,6 +29,8 @@ var useOf = map[string]string{
 	"internal/snapshot": "backfill.json",
 	"sources/queue":     "consume.json",
 	"sinks/sqs":         "send.json",
+	"internal/rows":     "state.json",
+	"state/dynamostate": "state-create.json",
 }
 
 func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {

@@ -86,7 +86,7 @@ type Limits struct {
 
 // Daemon has settings of `sluice run`.
 type Daemon struct {
-	// File of positions and dead letters. Default sluice.db.
+	// File of positions and dead letters, or dynamodb:TABLE. Default sluice.db.
 	State string `yaml:"state" default:"sluice.db"`
 	// Address of metrics, health and dead letters, or "off". Default 127.0.0.1:9464.
 	Listen string `yaml:"listen" default:"127.0.0.1:9464"`

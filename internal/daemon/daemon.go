@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +19,8 @@ import (
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/internal/letters"
+	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/metrics/prom"
-	"github.com/sluicehq/sluice/state/boltstate"
 )
 
 // Run reads the tables and consumes the queues until ctx ends, and then
@@ -31,7 +33,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if err := o.validate(); err != nil {
 		return err
 	}
-	if err := checkStateFolder(o.State); err != nil {
+	if o.State, err = findState(o.State); err != nil {
 		return err
 	}
 	logger := newLogger(o, stderr)
@@ -57,22 +59,22 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if err != nil {
 		return err
 	}
-	store, err := boltstate.Open(o.State, boltstate.Options{LockTimeout: o.lockTimeout})
+	store, err := o.open(ctx, aws)
+	if ctx.Err() != nil && err != nil {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("--state (SLUICE_STATE): %w", err)
 	}
 	defer func() {
 		over, end := context.WithCancel(ctx)
 		end()
-		err = errors.Join(err, within(over, time.Second, "closing state file "+store.Path(), store.Close))
+		err = errors.Join(err, within(over, time.Second, "closing "+statestore.Describe(o.State), store.Close))
 	}()
-	if err := access.RemoveAddress(store.Path()); err != nil {
-		return err
-	}
 	box := letters.NewBox(store, o.Application)
 	if o.DeadLetter == "item" {
 		if err := box.Load(ctx); err != nil {
-			return fmt.Errorf("state file %s: %w", store.Path(), err)
+			return fmt.Errorf("%s: %w", statestore.Describe(o.State), err)
 		}
 	}
 	m = checks.hold(m)
@@ -94,8 +96,11 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		if err != nil {
 			return err
 		}
-		guard := access.NewGuard(token, o.AllowHosts...)
-		if file != "" {
+		guard := access.NewGuard(cmp.Or(token, rand.Text()), o.AllowHosts...)
+		switch {
+		case token == "":
+			logger.Info("the daemon refuses commands such as sluice status, because it has no token: set " + access.TokenEnv + " for the daemon and for the commands")
+		case file != "":
 			logger.Info("requests that read items or change something need the token of this file; commands on this machine find it", "file", file)
 		}
 		unready := func(r *http.Request) []string {
@@ -107,7 +112,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			}
 			return reasons
 		}
-		dlq := DeadLetters(ctx, box, store.Path(), m, Fetch(aws("dynamodb")), logger)
+		dlq := DeadLetters(ctx, box, o.State, m, Fetch(aws("dynamodb")), logger)
 		answers := endpoints{
 			"GET /gaps":              listGaps(src, o.Repairs),
 			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
@@ -118,7 +123,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 				return st
 			}),
 			"/deadletters": dlq, "/deadletters/": dlq,
-			"POST /park": Parking(store.Path(), o.Application, src, logger),
+			"POST /park": Parking(o.State, o.Application, src, logger),
 		}
 		if o.Pprof {
 			answers["/debug/pprof/"] = profiles()
@@ -130,8 +135,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			return err
 		}
 		defer srv.stop()
-		defer publish(srv.address, access.AddressFileOf(store.Path()), logger)()
-		defer o.note(env, logger)()
+		defer o.publish(env, srv.address, logger)()
 		defer context.AfterFunc(ctx, func() { srv.stopping.Store(true) })()
 	}
 	defer context.AfterFunc(ctx, func() {
@@ -142,7 +146,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 				"grace", o.Grace, "awaited", strings.Join(awaited, ", "), "reasons", strings.Join(st.Reasons, "\n"))
 		}
 	})()
-	logger.Info("starting", "application", o.Application, "tables", o.Tables, "queues", o.Queues, "state", store.Path(), "routes", len(m.Routes()))
+	logger.Info("starting", "application", o.Application, "tables", o.Tables, "queues", o.Queues, "state", o.State, "routes", len(m.Routes()))
 	watched, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -154,7 +158,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	watch.Go(func() { src.calls.watchRetries(watched, logger) })
 	watch.Go(func() { src.showLife(watched, logger) })
 	watch.Go(func() { checks.run(watched, logger) })
-	// The sources heed the grace by themselves, but when the state file hangs.
+	// The sources heed the grace by themselves, but when the state hangs.
 	err = within(ctx, o.Grace+5*time.Second, "reading", func() error { return src.run(ctx) })
 	unwatch()
 	watch.Wait()

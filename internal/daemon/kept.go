@@ -10,6 +10,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller"
 )
 
 // kept is a box of dead letters that knows whether it can store them: what
@@ -51,6 +52,19 @@ func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 			}
 		}
 		next(rec, route, r, took, err)
+	}
+	return h
+}
+
+// adopted makes h report to the box that a shard may have had another owner. A shard
+// without a position is taken for a new one.
+func (k *kept) adopted(h poller.Hooks) poller.Hooks {
+	next := h.ShardStarted
+	h.ShardStarted = func(s poller.Shard, after sluice.Sequence) {
+		if after != "" {
+			k.Adopt()
+		}
+		next(s, after)
 	}
 	return h
 }

@@ -189,6 +189,11 @@ func (c *child) until(text string, n int) {
 // ask asks its server.
 func (c *child) ask(method, path string) (code int, body string) {
 	c.t.Helper()
+	return c.askWith(testToken, method, path)
+}
+
+func (c *child) askWith(token, method, path string) (code int, body string) {
+	c.t.Helper()
 	c.until("msg=listening", 1)
 	_, rest, _ := strings.Cut(c.output(), "msg=listening address=")
 	address, _, _ := strings.Cut(rest, "\n")
@@ -196,7 +201,7 @@ func (c *child) ask(method, path string) (code int, body string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+testToken)
+	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		c.t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/snapshot"
+	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -43,7 +43,7 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	if len(o.Tables) != 1 {
 		return &UsageError{fmt.Errorf("--table (%s): %q are named: one backfill reads one table", envOf["table"], o.Tables)}
 	}
-	if err := checkStateFolder(o.State); err != nil {
+	if _, err := findState(o.State); err != nil {
 		return err
 	}
 	logger := newLogger(o, stderr)
@@ -57,7 +57,7 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	if err != nil {
 		return err
 	}
-	store, err := boltstate.Open(o.State, boltstate.Options{LockTimeout: o.lockTimeout})
+	store, err := o.open(ctx, aws)
 	if errors.Is(err, boltstate.ErrLocked) {
 		return fmt.Errorf("--state (%s): %w. If that is the daemon that reads the table's stream, have it read the table, too, by its flag --backfill; or, if it has stored where it begins, name a file of this command's own and say --without-stream", envOf["state"], err)
 	}
@@ -65,9 +65,6 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return fmt.Errorf("--state (%s): %w", envOf["state"], err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := access.RemoveAddress(store.Path()); err != nil {
-		return err
-	}
 	s.Application, s.Table, s.Store, s.Grace = o.Application, o.tableNames()[0], store, o.Grace-min(time.Second, o.Grace/10)
 	box := deadletter.NewBox(store, o.Application)
 	s.Flow = o.Limits
@@ -89,14 +86,14 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	parked, unread := backfilled(context.WithoutCancel(ctx), box, s.Table)
 	switch {
 	case unread != nil:
-		return errors.Join(err, fmt.Errorf("state file %s: %w", store.Path(), unread))
+		return errors.Join(err, fmt.Errorf("%s: %w", statestore.Describe(o.State), unread))
 	case parked == 0:
 		return err
 	case err == nil:
 		err = fmt.Errorf("table %q is read to its end", s.Table)
 	}
-	return fmt.Errorf("%w, but %s %w: see the dead letters in the state file %s, by sluice dlq list --state %s --application %s --table %s",
-		err, plural(parked, "item"), ErrParked, store.Path(), word(o.State), word(o.Application), s.Table)
+	return fmt.Errorf("%w, but %s %w: see the dead letters in the %s, by sluice dlq list --state %s --application %s --table %s",
+		err, plural(parked, "item"), ErrParked, statestore.Describe(o.State), word(o.State), word(o.Application), s.Table)
 }
 
 // word is text as one word of a shell's command line.

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -27,7 +28,7 @@ type Options struct {
 	Queues      []string      // --queue, SLUICE_QUEUES; names or URLs
 	Start       string        // --start, SLUICE_START; TRIM_HORIZON or LATEST
 	Backfill    bool          // --backfill, SLUICE_BACKFILL
-	State       string        // --state, SLUICE_STATE; path of the state file
+	State       string        // --state, SLUICE_STATE; path of the state file, or dynamodb:TABLE
 	Listen      string        // --listen, SLUICE_LISTEN; host:port, or "off"
 	DeadLetter  string        // --dead-letter, SLUICE_DEAD_LETTER; record or item
 	Grace       time.Duration // --grace, SLUICE_GRACE
@@ -35,7 +36,7 @@ type Options struct {
 	LogFormat   string        // --log-format, SLUICE_LOG_FORMAT; text or json
 	LogLevel    string        // --log-level, SLUICE_LOG_LEVEL; debug, info, warn or error
 	Pprof       bool          // --pprof, SLUICE_PPROF; Go's profiles on Listen
-	TokenFile   string        // --token-file, SLUICE_TOKEN_FILE; default State with ".token" behind it. SLUICE_TOKEN holds the token itself
+	TokenFile   string        // --token-file, SLUICE_TOKEN_FILE; default of a file: State with ".token" behind it. SLUICE_TOKEN holds the token itself
 	AllowHosts  []string      // --allow-host, SLUICE_ALLOW_HOST
 
 	RequireSinks bool // --require-sinks, SLUICE_REQUIRE_SINKS; see Check of run.Setup
@@ -94,7 +95,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Start, "start", "", usage("start", "begin a stream that was never read at TRIM_HORIZON or LATEST"))
 	fs.BoolVar(&o.Backfill, "backfill", false, usage("backfill", "also read the tables whole, once, for routes with SNAPSHOT"))
 	fs.Float64Var(&o.BackfillUnits, "backfill-units", 0, usage("backfill-units", "read `units` a second of a backfill (default: a quarter of the provisioned, 1000 on demand)"))
-	fs.StringVar(&o.State, "state", "sluice.db", usage("state", "`file` of positions and dead letters"))
+	fs.StringVar(&o.State, "state", "sluice.db", usage("state", "`file` of positions and dead letters, or dynamodb:TABLE to share them"))
 	fs.StringVar(&o.Listen, "listen", "127.0.0.1:9464", usage("listen", "`address` to serve on, or \"off\""))
 	fs.StringVar(&o.DeadLetter, "dead-letter", "record", usage("dead-letter", "park a failed \"record\" alone, or also later changes of its \"item\""))
 	fs.DurationVar(&o.Grace, "grace", 25*time.Second, usage("grace", "time from SIGTERM to the exit"))
@@ -195,8 +196,14 @@ func (o Options) validate() error {
 	if !(o.BackfillUnits >= 0) {
 		bad("backfill-units", "%v is not more than 0, nor 0 for the default", o.BackfillUnits)
 	}
-	if o.State == "" {
+	table, inTable := statestore.Table(o.State)
+	switch {
+	case o.State == "":
 		bad("state", "the path is empty: positions must be kept somewhere")
+	case inTable && table == "":
+		bad("state", "%q has no name of a table: want dynamodb:TABLE", o.State)
+	case inTable && o.DeadLetter == "item":
+		bad("dead-letter", "item needs a state file: workers that share a state table do not know which items the others hold. Use record")
 	}
 	if o.Listen != "off" {
 		if _, _, err := net.SplitHostPort(o.Listen); err != nil {

@@ -79,6 +79,8 @@ func TestUsageErrors(t *testing.T) {
 		{"start by environment", table, map[string]string{"SLUICE_START": "NOW"}, []string{"--start (SLUICE_START)", `"NOW"`}},
 		{"state", append(table, "--state", ""), nil, []string{"--state (SLUICE_STATE)", "empty"}},
 		{"listen", append(table, "--listen", "9464"), nil, []string{"--listen (SLUICE_LISTEN)", `"9464" is not host:port`}},
+		{"table without a name", append(table, "--state", "dynamodb:"), nil, []string{"--state", "want dynamodb:TABLE"}},
+		{"items held by a table", append(table, "--state", "dynamodb:t", "--dead-letter", "item"), nil, []string{"--dead-letter", "item needs a state file", "Use record"}},
 		{"dead letter", append(table, "--dead-letter", "none"), nil, []string{"--dead-letter", `"none" is not one of record, item`}},
 		{"grace", append(table, "--grace", "soon"), nil, []string{"--grace", "soon"}},
 		{"short grace", append(table, "--grace", "10ms"), nil, []string{"--grace (SLUICE_GRACE)", "10ms is too short"}},

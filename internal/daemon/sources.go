@@ -60,7 +60,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 			Flow:         flows,
 			StartTimeout: o.startTimeout,
 			Grace:        grace,
-			Hooks:        metrics.Poller(),
+			Hooks:        letters.adopted(metrics.Poller()),
 			Logger:       logger,
 		})
 		if err != nil {

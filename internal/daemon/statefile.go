@@ -1,24 +1,40 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice/internal/statestore"
 )
 
-// checkStateFolder refuses a state file whose folder is not there. Made for it, as
-// boltstate would, it hid a path with a mistake, or a disk that is not mounted, and
-// the daemon began anew beside its positions.
-func checkStateFolder(path string) error {
-	path, err := filepath.Abs(path)
-	if err == nil {
-		_, err = os.Stat(filepath.Dir(path))
+// findState returns the absolute path of the state file, or the table as it is. It
+// refuses a file whose folder does not exist. boltstate would make the folder. That
+// would hide a wrong path, or a disk that is not mounted, and the daemon would begin
+// anew.
+func findState(place string) (string, error) {
+	if _, ok := statestore.Table(place); ok {
+		return place, nil
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--state (%s): there is no folder %s for the state file: correct the path, mount the disk, or make the folder (mkdir -p %[2]s), where a new file begins without positions",
+	path, err := filepath.Abs(place)
+	if err != nil {
+		return place, nil // opening the file shows what is wrong
+	}
+	if _, err = os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("--state (%s): there is no folder %s for the state file: correct the path, mount the disk, or make the folder (mkdir -p %[2]s), where a new file begins without positions",
 			envOf["state"], filepath.Dir(path))
 	}
-	return nil // what else is wrong shows when the file is opened
+	return path, nil
+}
+
+func (o Options) open(ctx context.Context, services func(string) aws.Config) (statestore.Store, error) {
+	return statestore.Open(ctx, o.State, statestore.Options{
+		LockTimeout: o.lockTimeout,
+		AWS:         func() (aws.Config, error) { return services("dynamodb"), nil },
+	})
 }

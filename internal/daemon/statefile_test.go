@@ -45,8 +45,8 @@ func TestStateFolderIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, state := range []string{"sluice.db", file, filepath.Join(file, "state.db")} { // what is wrong with the last, Open says
-		if err := checkStateFolder(state); err != nil {
-			t.Errorf("%s: %v", state, err)
+		if got, err := findState(state); err != nil || !filepath.IsAbs(got) {
+			t.Errorf("%s: %s, %v", state, got, err)
 		}
 	}
 }

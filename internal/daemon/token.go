@@ -4,24 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
-	"net"
-	"os"
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/statestore"
 )
 
-// token is what operators prove themselves by, and the file that it is in, if it
-// is in one. Nobody else may make that file meanwhile: the state file's lock sees
-// to it.
+// token returns the operators' token and its file, if it has one. By default the
+// token is beside the state file, whose lock keeps others from making it meanwhile.
+// With a state table there is no default, and the token may be empty.
 func (o Options) token(env func(string) string) (token, file string, err error) {
 	if token = env(access.TokenEnv); token != "" {
 		if err := access.Check(token); err != nil {
 			return "", "", &UsageError{fmt.Errorf("%s: %w", access.TokenEnv, err)}
 		}
 		return token, "", nil
+	}
+	if _, ok := statestore.Table(o.State); ok && o.TokenFile == "" {
+		return "", "", nil
 	}
 	if o.TokenFile == "" {
 		file = access.FileOf(o.State)
@@ -38,15 +39,6 @@ func (o Options) token(env func(string) string) (token, file string, err error) 
 		err = fmt.Errorf("--token-file (%s): %w", access.TokenFileEnv, err)
 	}
 	return token, o.TokenFile, err
-}
-
-// publish stores where the daemon listens, for the commands of its machine, until the
-// function that it returns is called. Without the file they want --daemon.
-func publish(listening net.Addr, file string, logger *slog.Logger) (withdraw func()) {
-	if err := access.WriteAddress(file, listening); err != nil {
-		logger.Warn("the daemon's address is not stored: name it to commands by --daemon", "file", file, "error", err)
-	}
-	return func() { _ = os.Remove(file) }
 }
 
 // forEverybody is what those may read of why a daemon is not ready who do not have

@@ -79,6 +79,7 @@ var rules = []rule{
 	{pkgs: "internal/keyhash", ours: []string{"item"}, stdOnly: true},
 	{pkgs: "internal/rows", ours: []string{"internal/awsclient", "internal/awserror"}},
 	{pkgs: "state/dynamostate", ours: []string{"state", "internal/awserror", "internal/rows", "internal/staterules"}},
+	{pkgs: "internal/statestore", ours: []string{"state/...", "internal/access", "internal/awserror", "internal/staterules"}},
 	{pkgs: "state/...", ours: []string{"internal/access", "internal/staterules"}},
 	{pkgs: "internal/staterules", stdOnly: true},
 	{pkgs: "state/statetest", ours: []string{"internal/staterules", "state"}},
@@ -105,7 +106,7 @@ var rules = []rule{
 
 	// What brings them together.
 	{pkgs: "run", ours: []string{"internal/daemon", ".", "metrics"}},
-	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", "internal/routed", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", "internal/routed", "internal/statestore", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/awsclient", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
@@ -117,7 +118,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/function", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/function", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/statestore"
+	"github.com/sluicehq/sluice/state/dynamostate"
+)
+
+func stateCreateCommand(c *cli) *cobra.Command {
+	s := stateFile{c: c}
+	var o dynamostate.CreateOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a state table",
+		Long: `Make the DynamoDB table in which daemons keep their state, and wait until it is ready.
+An existing state table stays as it is. Many applications can share one table.
+
+The table is billed by request. A daemon writes its heartbeat every 2 s: 1.3 million
+write units a month. Each shard with records costs up to one write unit a second.
+DynamoDB deletes only the rows of dead workers by time to live.
+
+The command needs the permissions dynamodb:CreateTable, DescribeTable,
+DescribeTimeToLive and UpdateTimeToLive.`,
+		Example: `  sluice state create --state dynamodb:sluice-state
+  sluice state create --state dynamodb:sluice-state --tag team=orders --point-in-time-recovery`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.loadMaybe()
+			if err != nil {
+				return err
+			}
+			place := c.statePath(s.path, cfg)
+			table, ok := statestore.Table(place)
+			if !ok || table == "" {
+				return usage("--state: %q is a file: name a table, such as --state dynamodb:sluice-state. sluice run makes a state file by itself", place)
+			}
+			services, err := c.aws(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			if err := dynamostate.Create(cmd.Context(), services("dynamodb"), table, o); err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(c.stdout, map[string]string{"table": table, "region": services("").Region})
+			}
+			fmt.Fprintf(c.stdout, "state table %s is ready in %s. Start the daemon: sluice run --state %s\n", table, services("").Region, place)
+			return nil
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&s.path, "state", "", "the table, as dynamodb:`TABLE` ($"+stateEnv+"; default: the configuration's)")
+	fs.StringToStringVar(&o.Tags, "tag", nil, "tag of the table, as `name=value`; repeatable (needs dynamodb:TagResource)")
+	fs.Lookup("tag").DefValue = "" // not []
+	fs.BoolVar(&o.PointInTimeRecovery, "point-in-time-recovery", false, "keep backups of 35 days (needs dynamodb:UpdateContinuousBackups)")
+	fs.BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}

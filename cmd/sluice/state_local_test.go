@@ -1,0 +1,103 @@
+//go:build integration
+
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/statestore"
+	"github.com/sluicehq/sluice/state"
+)
+
+// A table is made, takes the state of a file, is shown, reset and changed as a file
+// is, and gives the state back.
+func TestStateTable(t *testing.T) {
+	o := newOncall(t)
+	table := localtest.Name("state")
+	place, file, back := "dynamodb:"+table, filepath.Join(o.dir, "sluice.db"), filepath.Join(o.dir, "back.db")
+	o.run(1, "state", "list", "--state", place)
+	if want := "This command makes the table: sluice state create --state " + place; !strings.Contains(o.stderr.String(), want) {
+		t.Errorf("%s\nwant %s", &o.stderr, want)
+	}
+	t.Cleanup(func() {
+		if _, err := dynamodb.NewFromConfig(localtest.DynamoDB(t)).DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 2 {
+		o.run(0, "state", "create", "--state", place, "--tag", "team=orders")
+		if want := "Start the daemon: sluice run --state " + place; !strings.Contains(o.stdout.String(), want) {
+			t.Errorf("%s\nwant %s", &o.stdout, want)
+		}
+	}
+	o.run(0, "state", "list", "--state", place)
+
+	recs := streamOf(t, "a", "b")
+	store, err := statestore.Open(t.Context(), file, statestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := state.Stream{Application: "sluice", ARN: recs[0].StreamARN}
+	if _, err := store.Start(t.Context(), stream, state.Start{Position: "TRIM_HORIZON"}); err != nil {
+		t.Fatal(err)
+	}
+	sh, err := store.Claim(t.Context(), stream, recs[0].ShardID, "", "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := state.Lease{Stream: stream, ShardID: sh.ID, Owner: sh.Owner, Epoch: sh.Epoch}
+	for _, err := range store.Checkpoint(t.Context(), []state.Checkpoint{{Lease: l, Position: state.Position{Sequence: string(recs[0].Sequence)}}}) {
+		t.Fatal(err)
+	}
+	box := deadletter.NewBox(store, "sluice")
+	for i := range recs {
+		if err := box.Park(t.Context(), &recs[i], sluice.Failure{Route: "log", Attempts: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	shown := o.run(0, "state", "show", recs[0].Table, "--state", file, "--json")
+	o.run(0, "state", "copy", "--from", file, "--to", place)
+	if got := o.stdout.String(); got != "copied application sluice: 1 stream, 1 shard, 2 dead letters, 0 values\n" {
+		t.Error(got)
+	}
+	o.run(0, "state", "show", recs[0].Table, "--state", place)
+	if !strings.Contains(o.stdout.String(), string(recs[0].Sequence)) {
+		t.Errorf("%s\nwant the position %s", &o.stdout, recs[0].Sequence)
+	}
+	o.table = recs[0].Table
+	o.config("  - {name: log, on: \"*#*\", redrive: true, log: {}}\n")
+	if got := o.run(0, "dlq", "list", "--state", place); strings.Count(got, "log") != 2 {
+		t.Errorf("two letters: %s", got)
+	}
+	o.run(0, "dlq", "redrive", "--all", "--state", place)
+	if got := o.run(0, "dlq", "list", "--state", place, "--json"); strings.Contains(got, `"log"`) {
+		t.Errorf("after a redrive: %s", got)
+	}
+	o.run(0, "state", "copy", "--from", place, "--to", back)
+	if got := o.run(0, "state", "show", recs[0].Table, "--state", back, "--json"); position(got) != position(shown) {
+		t.Errorf("it comes back as %s, and was %s", got, shown)
+	}
+	o.run(0, "state", "reset", recs[0].Table, "--to", "TRIM_HORIZON", "--yes", "--state", place)
+	if got := o.run(0, "state", "show", recs[0].Table, "--state", place, "--json"); strings.Contains(got, "position") {
+		t.Errorf("after a reset: %s", got)
+	}
+}
+
+// position is the line of a shard's position.
+func position(shown string) string {
+	_, rest, _ := strings.Cut(shown, `"position": `)
+	line, _, _ := strings.Cut(rest, "\n")
+	return line
+}
