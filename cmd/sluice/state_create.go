@@ -19,7 +19,7 @@ func stateCreateCommand(c *cli) *cobra.Command {
 		Long: `Make the DynamoDB table in which daemons keep their state, and wait until it is ready.
 An existing state table stays as it is. Many applications can share one table.
 
-The table is billed by request. A daemon writes its heartbeat every 2 s: 1.3 million
+The table is billed by request. A daemon writes its heartbeat each second: 2.6 million
 write units a month. Each shard with records costs up to one write unit a second.
 DynamoDB deletes only the rows of dead workers by time to live.
 

@@ -96,7 +96,7 @@ type Options struct {
 
 	DiscoverEvery   time.Duration // between full listings of shards; the end of a shard brings the next one forward (default 1 min)
 	CheckpointEvery time.Duration // between writes of the positions of all shards (default 1 s)
-	HeartbeatEvery  time.Duration // between heartbeats to the store (default 2 s)
+	HeartbeatEvery  time.Duration // between heartbeats to the store (default 1 s)
 	CallTimeout     time.Duration // of one call to the service or the store (default 10 s)
 	StartTimeout    time.Duration // for a response of the service at the start (default 5 s)
 	Grace           time.Duration // from the cancelling of Run's context to its return (default 25 s)
@@ -118,7 +118,7 @@ func (o Options) withDefaults() Options {
 	set(&o.MaxMemory, quota.DefaultMemory(len(o.Streams)))
 	set(&o.DiscoverEvery, time.Minute)
 	set(&o.CheckpointEvery, time.Second)
-	set(&o.HeartbeatEvery, 2*time.Second)
+	set(&o.HeartbeatEvery, time.Second)
 	set(&o.CallTimeout, 10*time.Second)
 	set(&o.StartTimeout, 5*time.Second)
 	set(&o.Grace, 25*time.Second)

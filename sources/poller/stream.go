@@ -14,7 +14,7 @@ import (
 
 const (
 	soon      = 200 * time.Millisecond // before the next listing when the forest is unsure; doubled each time
-	heldRetry = time.Second            // for a shard that another owner has
+	heldRetry = 500 * time.Millisecond // for a shard that another owner has
 	fewLooks  = 3                      // child listings at a time; for more, a full listing is cheaper
 	goneRetry = 5 * time.Second        // for a shard that is listed but was denied, or failed
 )

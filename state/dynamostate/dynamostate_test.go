@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/rows"
-	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/statetest"
 )
@@ -20,6 +19,6 @@ func TestConformance(t *testing.T) {
 
 func TestOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		statetest.Owners(t, over(new(rows.Memory)), staterules.OwnerTimeout, time.Sleep)
+		statetest.Owners(t, over(new(rows.Memory)), silentAfter, time.Sleep)
 	})
 }

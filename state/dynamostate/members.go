@@ -5,19 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/rows"
-	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
 const (
-	// lookEvery bounds the reads of one member, however many shards it has.
-	lookEvery = time.Second
-	// maxLook is how much of the time between two looks counts as watching, so
-	// that owners have time to write after a pause of the observer or the table.
-	maxLook = 4 * time.Second
+	// silentAfter is how long an owner may write no heartbeat. It is more than the
+	// time between two heartbeats and a stall of 2.5 s.
+	silentAfter = 3750 * time.Millisecond
+	// beatWithin bounds a heartbeat, so that one that hangs leaves time for the next.
+	beatWithin = time.Second
 	// keepFenced is how long a dead member's row is kept for people to read.
 	keepFenced = 7 * 24 * time.Hour
 	// leaveWithin bounds Close.
@@ -33,6 +33,9 @@ type storedMember struct {
 	Store  string `dynamodbav:"store"` // the id of the Store that joined last under this name
 	Beats  uint64 `dynamodbav:"beats"`
 	Fenced bool   `dynamodbav:"fenced"` // no beat counts any more
+	// Released counts the shards that the owner has released. Others look at those
+	// again when the number changes.
+	Released uint64 `dynamodbav:"released,omitempty"`
 	// Expires is for the time to live of the table: seconds since 1970.
 	Expires int64 `dynamodbav:"expires,omitempty"` // expiresName
 }
@@ -46,7 +49,7 @@ type members struct {
 	mu     sync.Mutex
 	closed bool
 	own    map[rows.Key]*ownMember
-	seen   map[rows.Key]*sighting
+	others map[string]*others // by application
 }
 
 type ownMember struct {
@@ -54,17 +57,9 @@ type ownMember struct {
 	stored storedMember
 	row    rows.Row
 	left   bool      // by Close
-	sent   time.Time // sending of the last write that was made: nobody fences before OwnerTimeout
-}
+	sent   time.Time // sending of the last write that was made: nobody fences before silentAfter
 
-// sighting is the last look at another Store's owner. All times are of the observer's
-// monotonic clock: clocks of two machines are never compared.
-type sighting struct {
-	mu      sync.Mutex // held during a request
-	token   string
-	watched time.Duration // while the row had that token
-	looked  time.Time     // when the row was read last
-	dead    bool
+	released atomic.Uint64 // shards
 }
 
 func memberKey(app, owner string) rows.Key { return rows.Key{Partition: membersOf(app), Sort: owner} }
@@ -94,7 +89,7 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 		return errClosed
 	}
 	if o.stored.Store != "" {
-		if time.Since(o.sent) < staterules.OwnerTimeout/2 {
+		if time.Since(o.sent) < silentAfter/2 {
 			return o.fenced()
 		}
 		return m.write(ctx, o)
@@ -159,7 +154,7 @@ func (m *members) write(ctx context.Context, o *ownMember) error {
 			return err
 		}
 		next, sent := o.stored, time.Now()
-		next.Beats++
+		next.Beats, next.Released = next.Beats+1, o.released.Load()
 		row, err := m.rows.Write(ctx, o.row, encode(next))
 		if err == nil {
 			o.stored, o.row, o.sent = next, row, sent
@@ -173,18 +168,31 @@ func (m *members) write(ctx context.Context, o *ownMember) error {
 
 // SilentAfter returns how long an owner must be silent before another claims its
 // shards. The poller starts no handler when its last heartbeat is nearly as old.
-func (s *Store) SilentAfter() time.Duration { return staterules.OwnerTimeout }
+func (s *Store) SilentAfter() time.Duration { return silentAfter }
 
 // Heartbeat implements [state.Store]. An owner without a claim has no row.
 func (s *Store) Heartbeat(ctx context.Context, owner string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, beatWithin)
+	defer cancel()
 	var errs []error
 	for _, o := range s.members.of(owner) {
 		errs = append(errs, s.members.beat(ctx, o))
 	}
 	return errors.Join(errs...)
+}
+
+// noteReleased counts a released shard of an own member. The next heartbeat tells
+// others.
+func (m *members) noteReleased(app, owner string) {
+	m.mu.Lock()
+	o := m.own[memberKey(app, owner)]
+	m.mu.Unlock()
+	if o != nil {
+		o.released.Add(1)
+	}
 }
 
 // of returns the own members of that name, one for each application.
@@ -197,57 +205,6 @@ func (m *members) of(owner string) (all []*ownMember) {
 		}
 	}
 	return all
-}
-
-// living reports whether owner lives. It is silent after
-// [staterules.OwnerTimeout] without a heartbeat while this Store watched it. To
-// take its shards, fence it: then it cannot live again.
-func (m *members) living(ctx context.Context, app, owner string, fence bool) (bool, error) {
-	k := memberKey(app, owner)
-	m.mu.Lock()
-	if m.seen == nil {
-		m.seen = make(map[rows.Key]*sighting)
-	}
-	w := m.seen[k]
-	if w == nil {
-		w = new(sighting)
-		m.seen[k] = w
-	}
-	m.mu.Unlock()
-
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.looked.IsZero() && time.Since(w.looked) < lookEvery {
-		return !w.dead, nil
-	}
-	row, err := m.rows.Get(ctx, k)
-	for err == nil {
-		var stored storedMember
-		if err = decode(row, &stored); err != nil {
-			break
-		}
-		now := time.Now()
-		if row.Token != w.token {
-			w.token, w.watched = row.Token, 0
-		} else {
-			w.watched += min(now.Sub(w.looked), maxLook)
-		}
-		w.looked, w.dead = now, !row.Exists() || stored.Fenced
-		switch {
-		case w.dead:
-			return false, nil
-		case w.watched < staterules.OwnerTimeout:
-			return true, nil
-		case !fence:
-			return false, nil
-		}
-		if _, err = m.rows.Write(ctx, row, encode(stored.fence())); err == nil {
-			w.dead = true
-			return false, nil
-		}
-		row, err = changed(ctx, err)
-	}
-	return true, err
 }
 
 // leave fences the owners of this Store.

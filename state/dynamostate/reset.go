@@ -120,7 +120,7 @@ func (s *Store) quiet(ctx context.Context, app string) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(lookEvery):
+		case <-time.After(lookDoubtful):
 		}
 	}
 }

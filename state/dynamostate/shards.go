@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -136,7 +137,14 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	if err := s.members.join(ctx, st.Application, owner); err != nil {
 		return state.Shard{}, err
 	}
-	return s.change(ctx, st, shardID, func(sh state.Shard) (state.Shard, error) {
+	k := shardKey(st, shardID)
+	before, err := s.stillHeld(ctx, st.Application, k)
+	if err != nil {
+		return state.Shard{}, err
+	}
+	holder := ""
+	claimed, err := s.change(ctx, st, shardID, func(sh state.Shard) (state.Shard, error) {
+		holder = sh.Owner
 		if sh.Owner != "" && sh.Owner != owner {
 			living, err := s.members.living(ctx, st.Application, sh.Owner, true)
 			if err != nil {
@@ -165,6 +173,54 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 		}
 		return sh.Claimed(above, owner), nil
 	})
+	s.noteHeld(k, before, holder, errors.Is(err, state.ErrHeld))
+	return claimed, err
+}
+
+// heldFor is how long a shard counts as held without a look at its row. It matters
+// only beside workers of an older release, which do not count what they release.
+const heldFor = 10 * time.Minute
+
+// heldShard is a shard that another owner had when its row was read last.
+type heldShard struct {
+	owner    string
+	released uint64    // of the owner, before the row was read
+	read     time.Time // zero: that number was not known then
+}
+
+// stillHeld returns ErrHeld, without a read, if the owner of a shard lives and has
+// released nothing since this Store read the shard. Otherwise it returns what is known
+// before the next read.
+func (s *Store) stillHeld(ctx context.Context, app string, k rows.Key) (heldShard, error) {
+	s.mu.Lock()
+	h, ok := s.held[k]
+	s.mu.Unlock()
+	if !ok {
+		return h, nil
+	}
+	living, err := s.members.living(ctx, app, h.owner, true)
+	if err != nil {
+		return h, err
+	}
+	released, ok := s.members.released(app, h.owner)
+	if living && ok && released == h.released && time.Since(h.read) < heldFor {
+		return h, fmt.Errorf("%w: shard %s by %s", state.ErrHeld, k.Sort, h.owner)
+	}
+	return heldShard{owner: h.owner, released: released, read: time.Now()}, nil
+}
+
+// noteHeld notes the owner of a shard that was read after before was known.
+func (s *Store) noteHeld(k rows.Key, before heldShard, owner string, held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !held:
+		delete(s.held, k)
+	case before.owner == owner:
+		s.held[k] = before
+	default:
+		s.held[k] = heldShard{owner: owner}
+	}
 }
 
 // Checkpoint implements [state.Store]. Each shard takes a request of its own.
@@ -198,10 +254,14 @@ func (s *Store) checkpoint(ctx context.Context, c state.Checkpoint) error {
 
 // Release implements [state.Store].
 func (s *Store) Release(ctx context.Context, l state.Lease) error {
-	return s.under(ctx, l, func(sh state.Shard) (state.Shard, error) {
+	err := s.under(ctx, l, func(sh state.Shard) (state.Shard, error) {
 		sh.Owner = ""
 		return sh, nil
 	})
+	if err == nil {
+		s.members.noteReleased(l.Stream.Application, l.Owner)
+	}
+	return err
 }
 
 // under changes a shard under its lease.

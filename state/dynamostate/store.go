@@ -29,6 +29,7 @@ type Store struct {
 
 	mu          sync.Mutex
 	seen        map[rows.Key]rows.Row   // shards, as this Store last saw them
+	held        map[rows.Key]heldShard  // of others, as this Store last saw them
 	generations map[state.Stream]string // of the streams that this Store reads
 	noted       map[string]bool         // applications
 }
@@ -45,7 +46,7 @@ func New(cfg aws.Config, table string) (*Store, error) {
 }
 
 func over(t rows.Table) *Store {
-	s := &Store{rows: t, seen: make(map[rows.Key]rows.Row), generations: make(map[state.Stream]string), noted: make(map[string]bool)}
+	s := &Store{rows: t, seen: make(map[rows.Key]rows.Row), held: make(map[rows.Key]heldShard), generations: make(map[state.Stream]string), noted: make(map[string]bool)}
 	s.members.rows, s.members.store = t, rand.Text()
 	return s
 }

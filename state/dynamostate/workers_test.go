@@ -15,7 +15,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/rows"
-	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
@@ -78,9 +77,9 @@ func TestWorkerWaitsForItsTable(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		l.cut.Store(true)
-		time.Sleep(3 * time.Second)
+		time.Sleep(time.Second)
 		put("a")
-		time.Sleep(2 * time.Second)
+		time.Sleep(1500 * time.Millisecond)
 		want("in a short outage", 1)
 		time.Sleep(5 * time.Second)
 		put("b")
@@ -390,7 +389,7 @@ func TestTakeOver(t *testing.T) {
 		}
 		first.cut.Store(true)
 		put()
-		time.Sleep(staterules.OwnerTimeout)
+		time.Sleep(silentAfter)
 		alone := count("first") // the other may have its shards from now on
 		put()
 		time.Sleep(5 * time.Second)

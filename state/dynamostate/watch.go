@@ -1,0 +1,205 @@
+package dynamostate
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/rows"
+)
+
+// A Store learns of other owners by reading their rows. If each worker of a large
+// fleet often read all others, the reads would grow with the square of the workers.
+// So the owners of an application form a ring, in the order of their names. A Store
+// often looks at the next owner after each of its own. It lists the others now and
+// then, and looks more closely at one that seems silent.
+const (
+	lookNext     = 1250 * time.Millisecond // between two looks at the next owner
+	lookDoubtful = 450 * time.Millisecond  // at an owner that has not written since the last look
+	listEvery    = 10 * time.Second        // between two lists of all owners
+	// maxLook is how much of the time between two looks counts as watching, so
+	// that owners have time to write after a pause of the observer or the table.
+	maxLook = lookNext
+)
+
+// others are the owners of one application, as this Store saw them.
+type others struct {
+	mu     sync.Mutex // held during a request
+	listed time.Time
+	seen   map[string]*sighting // by name
+	next   map[string]bool      // those to look at often
+}
+
+// sighting is the last look at an owner. All times are of the observer's monotonic
+// clock: clocks of two machines are never compared.
+type sighting struct {
+	row     rows.Row
+	stored  storedMember
+	watched time.Duration // while the row did not change
+	looked  time.Time     // when the row was read last
+}
+
+// dead reports whether the owner can never live again under this row.
+func (s *sighting) dead() bool { return !s.row.Exists() || s.stored.Fenced }
+
+func (s *sighting) saw(row rows.Row) error {
+	var stored storedMember
+	if err := decode(row, &stored); err != nil {
+		return err
+	}
+	now := time.Now()
+	if row.Token != s.row.Token {
+		s.watched = 0
+	} else {
+		s.watched += min(now.Sub(s.looked), maxLook)
+	}
+	s.row, s.stored, s.looked = row, stored, now
+	return nil
+}
+
+// living reports whether owner lives. It is silent after silentAfter without a
+// heartbeat while this Store watched it. To take its shards, fence it: then it cannot
+// live again.
+func (m *members) living(ctx context.Context, app, owner string, fence bool) (bool, error) {
+	o := m.watch(app)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s, err := m.look(ctx, o, app, owner)
+	for err == nil {
+		switch {
+		case s.dead():
+			return false, nil
+		case s.watched < silentAfter:
+			return true, nil
+		case !fence:
+			return false, nil
+		}
+		var row rows.Row
+		if row, err = m.rows.Write(ctx, s.row, encode(s.stored.fence())); err != nil {
+			if row, err = changed(ctx, err); err != nil {
+				break
+			}
+		}
+		err = s.saw(row)
+	}
+	return true, err
+}
+
+// released returns how many shards an owner had released when this Store looked at
+// it last. It reports false if the owner does not live, or was not looked at.
+func (m *members) released(app, owner string) (uint64, bool) {
+	o := m.watch(app)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.seen[owner]
+	if s == nil || s.dead() {
+		return 0, false
+	}
+	return s.stored.Released, true
+}
+
+func (m *members) watch(app string) *others {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := m.others[app]
+	if o == nil {
+		if m.others == nil {
+			m.others = make(map[string]*others)
+		}
+		o = &others{seen: make(map[string]*sighting)}
+		m.others[app] = o
+	}
+	return o
+}
+
+// look returns the sighting of an owner, and reads its row when it is time to.
+func (m *members) look(ctx context.Context, o *others, app, owner string) (*sighting, error) {
+	if s := o.seen[owner]; s == nil || time.Since(o.listed) >= listEvery {
+		if err := m.list(ctx, o, app); err != nil {
+			return nil, err
+		}
+	}
+	s := o.seen[owner]
+	if s == nil { // it has no row
+		s = &sighting{row: rows.Row{Key: memberKey(app, owner)}, looked: time.Now()}
+		o.seen[owner] = s
+	}
+	every := listEvery
+	switch {
+	case s.watched > 0:
+		every = lookDoubtful
+	case o.next[owner], s.dead():
+		every = lookNext
+	}
+	if time.Since(s.looked) < every {
+		return s, nil
+	}
+	row, err := m.rows.Get(ctx, s.row.Key)
+	if err == nil {
+		err = s.saw(row)
+	}
+	return s, err
+}
+
+// list looks at all owners, and finds the next ones.
+func (m *members) list(ctx context.Context, o *others, app string) error {
+	seen := make(map[string]*sighting)
+	for row, err := range m.rows.List(ctx, membersOf(app), "", 0) {
+		if err != nil {
+			return err
+		}
+		s := o.seen[row.Sort]
+		if s == nil {
+			s = new(sighting)
+		}
+		if err := s.saw(row); err != nil {
+			return err
+		}
+		seen[row.Sort] = s
+	}
+	o.seen, o.listed = seen, time.Now()
+	o.next = nextOf(seen, m.names(app))
+	return nil
+}
+
+// names returns the own owners of an application.
+func (m *members) names(app string) map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := make(map[string]bool)
+	for k := range m.own {
+		if k.Partition == membersOf(app) {
+			names[k.Sort] = true
+		}
+	}
+	return names
+}
+
+// nextOf returns each own owner, and the living owner that follows it in the ring of
+// names. A Store without an own owner looks at everybody.
+func nextOf(seen map[string]*sighting, own map[string]bool) map[string]bool {
+	var ring []string
+	for name, s := range seen {
+		if own[name] || !s.dead() {
+			ring = append(ring, name)
+		}
+	}
+	slices.Sort(ring)
+	next := make(map[string]bool)
+	for i, name := range ring {
+		if own[name] || len(own) == 0 {
+			next[name] = true
+		}
+		if !own[name] {
+			continue
+		}
+		for j := range ring {
+			if after := ring[(i+1+j)%len(ring)]; !own[after] {
+				next[after] = true
+				break
+			}
+		}
+	}
+	return next
+}

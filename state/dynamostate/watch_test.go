@@ -1,0 +1,211 @@
+package dynamostate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/state"
+)
+
+// fleet are workers that share a table. Each claims every half second the shards that
+// it does not have, and writes a heartbeat each second, as a poller does.
+type fleet struct {
+	t        *testing.T
+	table    *rows.Memory
+	requests atomic.Int64 // but for those of begin
+	shards   []string
+	workers  []*member
+}
+
+type member struct {
+	*Store
+	name string
+	mine map[string]state.Lease
+	dead atomic.Bool
+}
+
+// newFleet starts n workers, which have the shards in turn.
+func newFleet(t *testing.T, n, shards int) *fleet {
+	f := &fleet{t: t, table: new(rows.Memory)}
+	f.table.Fault = func(string, rows.Key) rows.Fault {
+		f.requests.Add(1)
+		return rows.Fault{}
+	}
+	for i := range n {
+		f.workers = append(f.workers, &member{Store: over(f.table), name: fmt.Sprintf("w%02d", i), mine: map[string]state.Lease{}})
+	}
+	for i := range shards {
+		f.shards = append(f.shards, fmt.Sprintf("shard-%03d", i))
+		w := f.workers[i%n]
+		if !w.claim(t.Context(), f.shards[i]) {
+			t.Fatalf("%s: a free shard is refused", w.name)
+		}
+	}
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait) // the test's context has ended
+	for i, w := range f.workers {
+		running.Go(func() {
+			time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+			for half := 0; !w.dead.Load() && t.Context().Err() == nil; half++ {
+				if half%2 == 0 {
+					if err := w.Heartbeat(t.Context(), w.name); err != nil && t.Context().Err() == nil {
+						t.Errorf("%s: %v", w.name, err)
+					}
+				}
+				for _, id := range f.shards {
+					if _, ok := w.mine[id]; !ok {
+						w.claim(t.Context(), id)
+					}
+				}
+				time.Sleep(500 * time.Millisecond)
+			}
+		})
+	}
+	return f
+}
+
+func (w *member) claim(ctx context.Context, id string) bool {
+	sh, err := w.Claim(ctx, stream, id, "", w.name)
+	if err != nil {
+		return false
+	}
+	w.mine[id] = state.Lease{Stream: stream, ShardID: id, Owner: w.name, Epoch: sh.Epoch}
+	return true
+}
+
+// owners counts the shards of each owner.
+func (f *fleet) owners() map[string]int {
+	f.t.Helper()
+	all, err := over(f.table).Shards(context.Background(), stream)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	owners := map[string]int{}
+	for _, sh := range all {
+		owners[sh.Owner]++
+	}
+	return owners
+}
+
+// A fleet at rest moves nothing, and asks little: not each worker about each shard, or
+// about each other worker.
+func TestFleetAtRest(t *testing.T) {
+	for _, tt := range []struct{ workers, shards, perMinute int }{{1, 1, 70}, {4, 256, 500}, {16, 16, 16 * 180}} {
+		t.Run(fmt.Sprint(tt.workers, " workers"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, tt.workers, tt.shards)
+				time.Sleep(2 * time.Minute)
+				began, before := f.requests.Load(), f.owners()
+				const minutes = 10 // one look at each row
+				time.Sleep(minutes * time.Minute)
+				if n := f.requests.Load() - began; n > int64(minutes*tt.perMinute) || n < 60 {
+					t.Errorf("%d requests a minute, want at most %d", n/minutes, tt.perMinute)
+				} else {
+					t.Logf("%d requests a minute", n/minutes)
+				}
+				if after := f.owners(); fmt.Sprint(after) != fmt.Sprint(before) {
+					t.Errorf("owners were %v and are %v", before, after)
+				}
+			})
+		})
+	}
+}
+
+// All shards of a killed worker have another owner soon: at the latest when the next
+// worker looks after the last heartbeat, and has watched for silentAfter.
+func TestFleetTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4, 64)
+		for kill := range 3 {
+			time.Sleep(time.Minute + time.Duration(kill)*270*time.Millisecond)
+			f.workers[kill].dead.Store(true)
+			killed := time.Now()
+			for f.owners()[f.workers[kill].name] > 0 {
+				time.Sleep(50 * time.Millisecond)
+				if time.Since(killed) > time.Minute {
+					t.Fatalf("a minute after the kill of %s: %v", f.workers[kill].name, f.owners())
+				}
+			}
+			if took := time.Since(killed); took > 6*time.Second || took < silentAfter-time.Second {
+				t.Errorf("kill %d: others have its shards after %v", kill, took)
+			} else {
+				t.Logf("kill %d: %v", kill, took)
+			}
+		}
+	})
+}
+
+// When two neighbours die at once, and when a worker has died before others began.
+func TestFleetTakesOverTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 5, 50)
+		time.Sleep(time.Minute)
+		f.workers[1].dead.Store(true)
+		f.workers[2].dead.Store(true)
+		time.Sleep(30 * time.Second)
+		if got := f.owners(); got["w01"]+got["w02"] > 0 {
+			t.Errorf("30 s after two kills: %v", got)
+		}
+	})
+}
+
+// A shard that a living worker releases is claimed soon, by the next worker at the
+// latest.
+func TestFleetSeesReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4, 64)
+		time.Sleep(time.Minute)
+		w := f.workers[1]
+		id := f.shards[1]
+		if err := w.Release(t.Context(), w.mine[id]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		all, err := over(f.table).Shards(t.Context(), stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sh := range all {
+			if sh.ID == id && (sh.Owner == "" || sh.Owner == w.name) {
+				t.Errorf("4 s after the release: %+v", sh)
+			}
+		}
+	})
+}
+
+// A worker that stalls for 2.5 s now and then keeps its shards.
+func TestStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := new(rows.Memory)
+		owner, observer := over(table), over(table)
+		if _, err := owner.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
+			t.Fatal(err)
+		}
+		var beating sync.WaitGroup
+		t.Cleanup(beating.Wait)
+		beating.Go(func() {
+			for i := 0; t.Context().Err() == nil; i++ {
+				if err := owner.Heartbeat(t.Context(), "owner"); err != nil && t.Context().Err() == nil {
+					t.Errorf("heartbeat %d: %v", i, err)
+				}
+				time.Sleep(time.Second)
+				if i%3 == 0 {
+					time.Sleep(2500 * time.Millisecond)
+				}
+			}
+		})
+		for i := range 6000 {
+			if sh, err := observer.Claim(t.Context(), stream, testShard, "", "observer"); !errors.Is(err, state.ErrHeld) {
+				t.Fatalf("after %d claims: %+v, %v", i, sh, err)
+			}
+			time.Sleep(time.Duration(90+i%7) * time.Millisecond)
+		}
+	})
+}
