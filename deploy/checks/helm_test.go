@@ -103,6 +103,38 @@ func TestHelmChart(t *testing.T) {
 	}
 }
 
+// With a state table the pods need no volume, and a new one starts beside the old.
+func TestHelmFleet(t *testing.T) {
+	for _, version := range kubernetes {
+		docs := rendered(t, version, "-f", full, "--set", "fleet.table=sluice-state", "--set", "fleet.replicas=3")
+		for _, kind := range []string{"StatefulSet", "Service"} {
+			if docs[kind].v != nil {
+				t.Errorf("there is a %s", kind)
+			}
+		}
+		spec := docs["Deployment"].at("spec")
+		spec.at("replicas").is(3)
+		spec.at("strategy", "rollingUpdate", "maxUnavailable").is(0)
+		pod := spec.at("template", "spec")
+		pod.at("topologySpreadConstraints", 1, "topologyKey").is("kubernetes.io/hostname")
+		if stop := pod.at("terminationGracePeriodSeconds").num(); stop < grace.Seconds()+10 {
+			t.Errorf("SIGKILL comes after %vs, want more than the grace", stop)
+		}
+		for _, v := range pod.at("volumes").list() {
+			v.at("name").is("config")
+		}
+		c := pod.at("containers", 0)
+		c.at("env", 0, "name").is("SLUICE_STATE")
+		c.at("env", 0, "value").is("dynamodb:sluice-state")
+		c.at("readinessProbe", "httpGet", "path").is("/startedz") // a pod that stands by is ready
+		docs["PodDisruptionBudget"].at("spec", "maxUnavailable").is(1)
+		rules := docs["PrometheusRule"].at("spec", "groups", 0, "rules", 0, "expr").text()
+		if want := `pod=~"search-sluice-[a-z0-9]+-[a-z0-9]+"`; !strings.Contains(rules, want) {
+			t.Errorf("the alert for an absent daemon is %s, want %s", rules, want)
+		}
+	}
+}
+
 func TestHelmRestartsTheDaemonWhenItsConfigurationChanges(t *testing.T) {
 	sum := func(args ...string) string {
 		return rendered(t, "1.37", append([]string{minimal}, args...)...)["StatefulSet"].
@@ -166,7 +198,7 @@ func TestHelmNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := must(t, helm(t), "template", "search", folder, "--namespace", "n", "--kube-version", "1.37", minimal, "--show-only", "templates/notes.yaml")
-	for _, want := range []string{"kubectl -n n delete sts search-sluice --cascade=orphan", "kubectl -n n exec search-sluice-0 -- sluice status"} {
+	for _, want := range []string{"kubectl -n n delete sts search-sluice --cascade=orphan", "kubectl -n n exec statefulset/search-sluice -- sluice status"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in\n%s", want, notes)
 		}
@@ -193,6 +225,8 @@ var others = map[string]string{
 	"persistence.size":            `"3Gi"`,
 	"persistence.storageClass":    `"other"`,
 	"persistence.accessMode":      `"ReadWriteOncePod"`,
+	"fleet.table":                 `"state"`,
+	"fleet.replicas":              `3,fleet.table="state"`,
 	"graceSeconds":                `26`,
 	"graceMarginSeconds":          `16`,
 	"resources.requests.cpu":      `"200m"`,
