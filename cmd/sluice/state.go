@@ -35,7 +35,7 @@ sluice status for a running one. A state table can be shown at any time.`,
   sluice state reset orders --to LATEST
   sluice state create --state dynamodb:sluice-state
   sluice state copy --from sluice.db --to dynamodb:sluice-state`,
-	}, stateListCommand(c), stateShowCommand(c), stateResetCommand(c), stateCreateCommand(c), stateCopyCommand(c))
+	}, stateListCommand(c), stateShowCommand(c), stateResetCommand(c), stateCreateCommand(c), stateCopyCommand(c), stateImportCommand(c))
 	cmd.Args = knownSubcommand
 	return cmd
 }

@@ -4,11 +4,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
@@ -100,4 +104,75 @@ func position(shown string) string {
 	_, rest, _ := strings.Cut(shown, `"position": `)
 	line, _, _ := strings.Cut(rest, "\n")
 	return line
+}
+
+// A lease table of KCL becomes a state, unless a worker still writes leases.
+func TestImportOfKCL(t *testing.T) {
+	o := newOncall(t)
+	recs := streamOf(t, "a", "b")
+	o.table = recs[0].Table
+	o.config("  - {name: log, on: \"*#*\", log: {}}\n")
+	db, leases := dynamodb.NewFromConfig(localtest.DynamoDB(t)), localtest.Name("kcl")
+	if _, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &leases, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("leaseKey"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("leaseKey"), KeyType: types.KeyTypeHash}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &leases})
+	})
+	o.run(1, "state", "import-kcl", leases, "--wait", "1ms")
+	if !strings.Contains(o.stderr.String(), "has no lease") {
+		t.Error(o.stderr.String())
+	}
+	write := func(checkpoint string, counter int) {
+		t.Helper()
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &leases, Item: map[string]types.AttributeValue{
+			"leaseKey":     &types.AttributeValueMemberS{Value: recs[0].ShardID},
+			"checkpoint":   &types.AttributeValueMemberS{Value: checkpoint},
+			"leaseOwner":   &types.AttributeValueMemberS{Value: "worker-1"},
+			"leaseCounter": &types.AttributeValueMemberN{Value: fmt.Sprint(counter)},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(code int, want string, more ...string) {
+		t.Helper()
+		o.run(code, append([]string{"state", "import-kcl", leases, "--wait", "1ms", "--state", filepath.Join(o.dir, "new.db")}, more...)...)
+		if !strings.Contains(o.stderr.String(), want) {
+			t.Errorf("%s\nwant %s", &o.stderr, want)
+		}
+	}
+	write("LATEST", 1)
+	refused(2, "--stream: the leases do not name their stream")
+	refused(1, "Say --latest TRIM_HORIZON", "--stream", recs[0].Table)
+	refused(2, `--latest: "x" is not one of`, "--latest", "x")
+	write(string(recs[0].Sequence), 1)
+	refused(1, "--stream: table no-such-table: ", "--stream", "no-such-table")
+	refused(2, "is not the ARN of a stream", "--stream", "arn:aws:s3:::x")
+
+	beating, stop := context.WithCancel(t.Context())
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		for i := 2; beating.Err() == nil; i++ {
+			write(string(recs[0].Sequence), i)
+		}
+	})
+	refused(1, "KCL workers run, and write leases: worker-1: stop them first", "--stream", recs[0].Table, "--wait", "2s")
+	stop()
+	worker.Wait()
+
+	place := filepath.Join(o.dir, "new.db")
+	for _, how := range []string{"--dry-run", "--json"} {
+		o.run(0, "state", "import-kcl", leases, "--wait", "1ms", "--state", place, "--stream", recs[0].Table, how)
+	}
+	if got := o.stdout.String(); !strings.Contains(got, `"leases": 1`) || !strings.Contains(got, recs[0].StreamARN) {
+		t.Error(got)
+	}
+	if got := o.run(0, "state", "show", recs[0].Table, "--state", place, "--json"); !strings.Contains(got, `"position": "`+string(recs[0].Sequence)+`"`) {
+		t.Error(got)
+	}
+	refused(1, "the target already has positions", "--stream", recs[0].Table)
 }

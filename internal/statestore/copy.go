@@ -13,6 +13,13 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
+// Source is a state to copy. Labels of letters are copied if it has them.
+type Source interface {
+	state.Store
+	state.Letters
+	state.Values
+}
+
 // Copied counts what a copy has, of one application.
 type Copied struct {
 	Application string `json:"application"`
@@ -37,7 +44,7 @@ const (
 //
 // A daemon finds the start of a stream on the target only when all positions are
 // there. After an error, Copy can be called again.
-func Copy(ctx context.Context, from, to Store, app string, dry bool, progress func()) (done Copied, err error) {
+func Copy(ctx context.Context, from Source, to Store, app string, dry bool, progress func()) (done Copied, err error) {
 	c := &copier{from: from, to: to, app: app, dry: dry, progress: progress, owner: "copy-" + rand.Text()}
 	done.Application = app
 	streams, err := from.Streams(ctx, app)
@@ -78,7 +85,8 @@ func Copy(ctx context.Context, from, to Store, app string, dry bool, progress fu
 }
 
 type copier struct {
-	from, to Store
+	from     Source
+	to       Store
 	app      string
 	dry      bool
 	progress func()
@@ -123,12 +131,14 @@ func (c *copier) letters(ctx context.Context) (n int, err error) {
 			return n, err
 		}
 		labels := map[string][]byte{}
-		labelled, err := c.from.ListLabels(ctx, c.app, after, letterPage)
-		if err != nil {
-			return n, err
-		}
-		for _, l := range labelled {
-			labels[l.ID] = l.Data
+		if from, ok := c.from.(state.Labels); ok {
+			labelled, err := from.ListLabels(ctx, c.app, after, letterPage)
+			if err != nil {
+				return n, err
+			}
+			for _, l := range labelled {
+				labels[l.ID] = l.Data
+			}
 		}
 		for _, l := range page {
 			after = l.ID
@@ -203,7 +213,7 @@ func lease(st state.Stream, sh state.Shard) state.Lease {
 }
 
 // claim waits until it is clear whether the owner of a shard lives.
-func claim(ctx context.Context, s Store, st state.Stream, sh state.Shard, owner string) (state.Shard, error) {
+func claim(ctx context.Context, s state.Store, st state.Stream, sh state.Shard, owner string) (state.Shard, error) {
 	for begun := time.Now(); ; {
 		got, err := s.Claim(ctx, st, sh.ID, sh.Parent, owner)
 		if !errors.Is(err, state.ErrHeld) || time.Since(begun) > 2*staterules.OwnerTimeout {

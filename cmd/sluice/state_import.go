@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/kcl"
+	"github.com/sluicehq/sluice/internal/statestore"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/state"
+)
+
+// kclImport is an import of a lease table.
+type kclImport struct {
+	file           stateFile
+	leases, stream string
+	latest         string
+	wait           time.Duration
+	dry, asJSON    bool
+}
+
+func stateImportCommand(c *cli) *cobra.Command {
+	im := kclImport{file: stateFile{c: c}}
+	cmd := &cobra.Command{
+		Use:   "import-kcl LEASETABLE",
+		Short: "Take over the positions of a KCL application",
+		Long: `Take over the positions of an application of the Kinesis Client Library (2 or 3) with
+the DynamoDB Streams adapter. Stop its workers first: the command reads the lease
+table twice, and refuses when a worker has written a lease meanwhile. It changes
+nothing in the lease table.
+
+KCL stores no position for a shard at LATEST that had no record yet. --latest says
+where Sluice begins such shards.
+
+The command needs the permissions dynamodb:Scan on the lease table,
+dynamodb:DescribeStream, and dynamodb:DescribeTable for --stream TABLE.`,
+		Example: `  sluice state import-kcl my-kcl-app --stream orders --dry-run
+  sluice state import-kcl my-kcl-app --stream orders --state dynamodb:sluice-state`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("%s takes one lease table: by default it has the name of the KCL application", cmd.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			im.leases = args[0]
+			if !slices.Contains([]string{"", poller.TrimHorizon, poller.Latest}, im.latest) {
+				return usage("--latest: %q is not one of %s, %s", im.latest, poller.TrimHorizon, poller.Latest)
+			}
+			return im.run(cmd.Context())
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&im.stream, "stream", "", "`table` or stream ARN of the leases, if their keys do not name the stream")
+	fs.StringVar(&im.latest, "latest", "", "begin shards without a position at TRIM_HORIZON or LATEST")
+	fs.DurationVar(&im.wait, "wait", 20*time.Second, "time between the two reads; KCL writes a lease every 3 s by default")
+	fs.BoolVar(&im.dry, "dry-run", false, "say what would be imported")
+	fs.BoolVar(&im.asJSON, "json", false, "print JSON, one object for each stream")
+	im.file.addFlags(fs)
+	complete(cmd, "latest", poller.TrimHorizon, poller.Latest)
+	return cmd
+}
+
+// importedStream is the result for one stream.
+type importedStream struct {
+	Application string `json:"application"`
+	Stream      string `json:"stream"`
+	Start       string `json:"start"`
+	Leases      int    `json:"leases"`
+	Shards      int    `json:"shards"` // leases, and finished ancestors without a lease
+	DryRun      bool   `json:"dryRun,omitempty"`
+}
+
+func (im *kclImport) run(ctx context.Context) (err error) {
+	c := im.file.c
+	cfg, err := c.loadMaybe()
+	if err != nil {
+		return err
+	}
+	services, err := c.aws(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	db := dynamodb.NewFromConfig(services("dynamodb"))
+	leases, err := im.read(ctx, db)
+	if err != nil {
+		return err
+	}
+	byStream := make(map[string][]kcl.Lease)
+	for _, l := range leases {
+		byStream[l.Stream] = append(byStream[l.Stream], l)
+	}
+	if one, ok := byStream[""]; ok {
+		arn, err := im.streamARN(ctx, db)
+		if err != nil {
+			return err
+		}
+		delete(byStream, "")
+		byStream[arn] = append(byStream[arn], one...)
+	}
+	target, err := c.openTarget(ctx, cfg, c.statePath(im.file.path, cfg), im.dry)
+	if err != nil {
+		return err
+	}
+	if target != nil {
+		defer func() { err = errors.Join(err, target.Close()) }()
+	}
+	streams := dynamodbstreams.NewFromConfig(services("dynamodb"))
+	for _, arn := range slices.Sorted(maps.Keys(byStream)) {
+		start, err := kcl.StartFor(byStream[arn], im.latest, time.Now().Add(-latestMargin))
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", arn, err)
+		}
+		parents, err := kcl.Shards(ctx, streams, arn)
+		if err != nil {
+			return err
+		}
+		st := state.Stream{Application: c.applicationName(im.file.application, cfg), ARN: arn}
+		from, err := kcl.State(ctx, st, byStream[arn], parents, start)
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", arn, err)
+		}
+		shown := newCounting(c.stderr, "shards of "+poller.Stream{ARN: arn}.TableName())
+		copied, err := statestore.Copy(ctx, from, target, st.Application, im.dry, shown.one)
+		shown.end()
+		if err != nil {
+			return err
+		}
+		done := importedStream{Application: st.Application, Stream: arn, Start: start.Position, Leases: len(byStream[arn]), Shards: copied.Shards, DryRun: im.dry}
+		if im.asJSON {
+			if err := printJSON(c.stdout, done); err != nil {
+				return err
+			}
+			continue
+		}
+		verb := "imported"
+		if im.dry {
+			verb = "would import"
+		}
+		fmt.Fprintf(c.stdout, "%s %s of %s for the application %s; other shards begin at %s\n",
+			verb, plural(done.Leases, "lease", "leases"), arn, st.Application, done.Start)
+	}
+	return nil
+}
+
+// read reads the leases twice: no worker may have written one meanwhile.
+func (im *kclImport) read(ctx context.Context, db *dynamodb.Client) ([]kcl.Lease, error) {
+	before, err := kcl.Read(ctx, db, im.leases)
+	if err != nil {
+		return nil, fmt.Errorf("lease table %s: %w", im.leases, err)
+	}
+	if len(before) == 0 {
+		return nil, fmt.Errorf("lease table %s has no lease", im.leases)
+	}
+	fmt.Fprintf(im.file.c.stderr, "%s; waiting %v to see that no worker writes one\n", plural(len(before), "lease", "leases"), im.wait)
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(im.wait):
+	}
+	after, err := kcl.Read(ctx, db, im.leases)
+	if err != nil {
+		return nil, fmt.Errorf("lease table %s: %w", im.leases, err)
+	}
+	if owners := kcl.Living(before, after); len(owners) > 0 {
+		return nil, fmt.Errorf("KCL workers run, and write leases: %s: stop them first", strings.Join(owners, ", "))
+	}
+	return after, nil
+}
+
+// streamARN returns the stream that --stream names.
+func (im *kclImport) streamARN(ctx context.Context, db *dynamodb.Client) (string, error) {
+	switch {
+	case im.stream == "":
+		return "", usage("--stream: the leases do not name their stream: name the table, such as --stream orders, or the ARN of the stream")
+	case strings.HasPrefix(im.stream, "arn:"):
+		if (poller.Stream{ARN: im.stream}).TableName() == "" {
+			return "", usage("--stream: %q is not the ARN of a stream", im.stream)
+		}
+		return im.stream, nil
+	}
+	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &im.stream})
+	if err != nil {
+		return "", fmt.Errorf("--stream: table %s: %w", im.stream, err)
+	}
+	arn := aws.ToString(out.Table.LatestStreamArn)
+	if arn == "" {
+		return "", fmt.Errorf("--stream: table %s has no stream", im.stream)
+	}
+	return arn, nil
+}

@@ -1,0 +1,124 @@
+package kcl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// Describer is the part of DynamoDB Streams that lists shards.
+type Describer interface {
+	DescribeStream(ctx context.Context, in *dynamodbstreams.DescribeStreamInput, o ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
+}
+
+// Shards lists the shards that a stream has now: their parents by id.
+func Shards(ctx context.Context, api Describer, arn string) (map[string]string, error) {
+	parents := make(map[string]string)
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
+	for {
+		out, err := api.DescribeStream(ctx, in)
+		if gone := (*types.ResourceNotFoundException)(nil); errors.As(err, &gone) {
+			return nil, fmt.Errorf("stream %s is gone: its records are lost, and its leases are of no use: %w", arn, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, sh := range out.StreamDescription.Shards {
+			parents[aws.ToString(sh.ShardId)] = aws.ToString(sh.ParentShardId)
+		}
+		if in.ExclusiveStartShardId = out.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+			return parents, nil
+		}
+	}
+}
+
+// State returns the leases of one stream as a state. parents are the shards that the
+// stream has now. start is where shards begin that KCL has not begun: TRIM_HORIZON, or
+// LATEST with a time.
+//
+// KCL deletes the leases of shards that it has finished. So an ancestor of a lease
+// that has none itself is finished.
+func State(ctx context.Context, s state.Stream, leases []Lease, parents map[string]string, start state.Start) (*state.Memory, error) {
+	m := state.NewMemory()
+	byID := make(map[string]Lease)
+	for _, l := range leases {
+		byID[l.ShardID] = l
+	}
+	for _, l := range leases {
+		for id := parentOf(l, parents); id != ""; id = parents[id] {
+			if _, leased := byID[id]; !leased {
+				if err := m.Finish(ctx, s, id); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	for _, l := range leases {
+		sh, err := m.Claim(ctx, s, l.ShardID, parentOf(l, parents), "kcl")
+		if err != nil {
+			return nil, err
+		}
+		lease := state.Lease{Stream: s, ShardID: sh.ID, Owner: sh.Owner, Epoch: sh.Epoch}
+		var p state.Position
+		switch l.Checkpoint {
+		case shardEnd:
+			p.Finished = true
+		case trimHorizon, latest, atTimestamp:
+		default:
+			p.Sequence = l.Checkpoint
+		}
+		if err := errors.Join(m.Checkpoint(ctx, []state.Checkpoint{{Lease: lease, Position: p}})...); err != nil {
+			return nil, fmt.Errorf("shard %s: %w", l.ShardID, err)
+		}
+		if err := m.Release(ctx, lease); err != nil {
+			return nil, err
+		}
+	}
+	_, err := m.Start(ctx, s, start)
+	return m, err
+}
+
+// parentOf returns the parent of a lease's shard. The stream knows it, unless it has
+// trimmed the shard.
+func parentOf(l Lease, parents map[string]string) string {
+	if id, ok := parents[l.ShardID]; ok {
+		return id
+	}
+	if len(l.Parents) > 0 {
+		return slices.Min(l.Parents)
+	}
+	return ""
+}
+
+// StartFor returns where shards begin that KCL has not begun. undecided is what leases
+// at LATEST or AT_TIMESTAMP are to mean: TRIM_HORIZON or LATEST, which skips records
+// until now. If it is empty and there are such leases, StartFor returns an error.
+func StartFor(leases []Lease, undecided string, now time.Time) (state.Start, error) {
+	n, begun := 0, 0
+	for _, l := range leases {
+		switch l.Checkpoint {
+		case latest, atTimestamp:
+			n++
+		case shardEnd:
+		default:
+			begun++
+		}
+	}
+	switch {
+	case n == 0, undecided == trimHorizon:
+		return state.Start{Position: trimHorizon}, nil
+	case undecided == "":
+		return state.Start{}, fmt.Errorf("%d of %d leases are at %s or %s: KCL has stored no position. Say --latest TRIM_HORIZON to handle all that their shards still hold, or --latest LATEST to skip what was written until now", n, len(leases), latest, atTimestamp)
+	case begun > 0: // a start at LATEST also skips records of their children
+		return state.Start{}, fmt.Errorf("--latest LATEST would also skip records of the %d shards that KCL has begun: say --latest TRIM_HORIZON", begun)
+	}
+	return state.Start{Position: latest, At: now}, nil
+}
