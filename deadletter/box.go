@@ -18,13 +18,15 @@ import (
 // Box keeps the dead letters of one application. A flow parks records in it. It
 // knows which items it holds, even after a restart. All methods are safe for
 // concurrent use. Several processes may share an application's letters if none holds
-// items (ParkItem of flow.Options), and if each calls Adopt.
+// items (ParkItem of flow.Options), and if each calls Adopt when it takes a shard over.
+// A letter that one process deletes while another stores it anew may stay or go.
 type Box struct {
 	letters state.Letters
 	app     string
 	signer  signer // nil: only this program can write the letters
 	held    held
-	until   until
+	parked  parked
+	shared  bool          // several processes have the store
 	redrive chan struct{} // full while a redrive or purge runs
 
 	// changing keeps the stored letters and the held items consistent. A put
@@ -52,7 +54,8 @@ type signer interface {
 func NewBox(letters state.Letters, app string) *Box {
 	b := &Box{letters: letters, app: app, redrive: make(chan struct{}, 1), changing: semaphore.NewWeighted(everyPut)}
 	b.signer, _ = letters.(signer)
-	b.until.at.Store(math.MinInt64)
+	b.parked.listing = make(chan struct{}, 1)
+	_, b.shared = letters.(interface{ SilentAfter() time.Duration })
 	return b
 }
 
@@ -93,7 +96,7 @@ func (b *Box) lock(ctx context.Context, n int64) (unlock func(), err error) {
 }
 
 func (b *Box) putLocked(ctx context.Context, e Entry, rec *sluice.Record) error {
-	b.until.raise(rec.Created)
+	b.parked.add(e.ID)
 	l := labelOf(e.Route, rec)
 	if err := b.store(ctx, &e, l); err != nil {
 		return err

@@ -2,29 +2,32 @@ package deadletter
 
 import (
 	"context"
-	"math"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
 )
+
+// handledTimeout bounds the requests of one Handled.
+const handledTimeout = 10 * time.Second
 
 // Handled notes that a route has succeeded with rec or skipped it. It deletes the
 // letters of rec for this route and for all routes. So no redrive runs a change
 // that was handled after its parking. That happens when a process ends between
 // Park and storing the position, and reads the record again. Call Handled for each
-// record before its position is stored. Without a letter for rec it answers from
-// memory, or asks the store for two ids, for at most 10 s.
+// record before its position is stored. The first call lists the letters, later
+// ones answer from memory unless rec may have a letter. A call takes at most 10 s.
 func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) error {
-	if b.until.known() && !b.until.concerns(rec) { // without ctx, because every record takes this path
+	if b.parked.listed() && !b.mayHave(rec) { // without ctx, because every record takes this path
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, handledTimeout)
 	defer cancel()
-	if !b.until.known() {
-		if err := b.readUntil(ctx); err != nil || !b.until.concerns(rec) {
-			return err
-		}
+	if err := b.parked.list(ctx, b.ids); err != nil || !b.mayHave(rec) {
+		return err
 	}
 	for _, route := range []string{route, ""} {
 		id := b.ID(rec, route)
@@ -42,50 +45,81 @@ func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) err
 }
 
 // Adopt notes that another process may have parked records of a shard that this one
-// now reads. The next Handled asks the store for letters.
-func (b *Box) Adopt() { b.until.adopted.Add(1) }
+// now reads. The next Handled lists the letters again.
+func (b *Box) Adopt() { b.parked.adopted.Add(1) }
 
-// until bounds the creation times of records with a letter.
-type until struct {
+// mayHave reports whether rec may have a letter. In a store of several processes a
+// queue's message always may: any process can have received it before.
+func (b *Box) mayHave(rec *sluice.Record) bool {
+	return b.parked.has(string(rec.Sequence)) || b.shared && rec.EventName == sluice.Delivery
+}
+
+// ids lists the ids of letters greater than after.
+func (b *Box) ids(ctx context.Context, after string) ([]state.Letter, error) {
+	if l, ok := b.letters.(heads); ok {
+		return l.ListLetterHeads(ctx, b.app, after, headPage, 1)
+	}
+	return b.letters.ListLetters(ctx, b.app, after, page)
+}
+
+// parked has the sequence numbers of records that may have a letter, without leading
+// zeros. Records without a sequence number share one entry.
+type parked struct {
 	adopted atomic.Int64 // calls of Adopt
-	read    atomic.Int64 // 1 + adopted when the store was read last
-	at      atomic.Int64 // Unix nanoseconds
+	read    atomic.Int64 // 1 + adopted when all letters were listed last
+
+	mu        sync.RWMutex
+	sequences map[string]struct{}
+
+	listing chan struct{} // full while a call lists
+	after   string        // last id of an unfinished list; of the call that lists
+	of      int64         // adopted when that list began
 }
 
-const (
-	handledTimeout = 10 * time.Second
-	maxSkew        = time.Hour // most by which this clock may lag behind the clock that dates records
-)
+func (p *parked) listed() bool { return p.read.Load() > p.adopted.Load() }
 
-// known reports whether the store was read since the last Adopt.
-func (u *until) known() bool { return u.read.Load() > u.adopted.Load() }
-
-// concerns reports whether rec may have a letter.
-func (u *until) concerns(rec *sluice.Record) bool {
-	at := u.at.Load()
-	return at != math.MinInt64 && (rec.Created.IsZero() || rec.Created.UnixNano() <= at)
+func (p *parked) has(sequence string) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	_, ok := p.sequences[strings.TrimLeft(sequence, "0")]
+	return ok
 }
 
-// readUntil looks for letters of an earlier process, or of another.
-func (b *Box) readUntil(ctx context.Context) error {
-	adopted := b.until.adopted.Load()
-	letters, err := b.letters.ListLetters(ctx, b.app, "", 1)
-	if err != nil {
-		return err
+// add notes a letter. Its id begins with the record's sequence number.
+func (p *parked) add(id string) {
+	fence, _, _ := strings.Cut(id, "-")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sequences == nil {
+		p.sequences = make(map[string]struct{})
 	}
-	if len(letters) > 0 {
-		b.until.raise(time.Now().Add(maxSkew))
+	p.sequences[strings.Clone(strings.TrimLeft(fence, "0"))] = struct{}{}
+}
+
+// list adds all letters, unless they are listed. After an error the next call
+// continues.
+func (p *parked) list(ctx context.Context, next func(ctx context.Context, after string) ([]state.Letter, error)) error {
+	select {
+	case p.listing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	b.until.read.Store(adopted + 1)
+	defer func() { <-p.listing }()
+	for !p.listed() {
+		if adopted := p.adopted.Load(); p.of != adopted {
+			p.after, p.of = "", adopted
+		}
+		letters, err := next(ctx, p.after)
+		if err != nil {
+			return err
+		}
+		for _, l := range letters {
+			p.add(l.ID)
+			p.after = l.ID
+		}
+		if len(letters) == 0 {
+			p.read.Store(p.of + 1)
+		}
+	}
 	return nil
-}
-
-// raise notes that a record of this creation time has a letter; zero is unknown.
-func (u *until) raise(created time.Time) {
-	at := int64(math.MinInt64 + 1)
-	if !created.IsZero() {
-		at = created.UnixNano()
-	}
-	for was := u.at.Load(); was < at && !u.at.CompareAndSwap(was, at); was = u.at.Load() {
-	}
 }

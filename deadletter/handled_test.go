@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,22 +89,71 @@ func TestHandledAsksForFewRecords(t *testing.T) {
 		}
 		handled(b, createdAt("a", 1, now), 0)
 		park(t, b, createdAt("a", 2, now), "r")
-		handled(b, createdAt("a", 3, now.Add(time.Second)), 0)
-		handled(b, createdAt("a", 1, now.Add(-time.Second)), 2)
+		handled(b, createdAt("a", 3, now), 0)
+		handled(b, createdAt("a", 1, now), 0)
 		handled(b, createdAt("a", 2, now), 2)
-		untimed := record("a", 9)
-		untimed.Created = time.Time{}
-		handled(b, untimed, 2)
+		unnumbered := record("a", 9)
+		unnumbered.Sequence = ""
+		handled(b, unnumbered, 0)
+		park(t, b, unnumbered, "r")
+		handled(b, unnumbered, 2)
 
-		b = NewBox(store, "app") // a restart, by a clock that is slow
-		park(t, b, createdAt("b", 4, now.Add(time.Hour)), "r")
+		b = NewBox(store, "app") // a restart
+		park(t, b, createdAt("b", 4, now), "r")
 		b = NewBox(store, "app")
-		handled(b, createdAt("b", 4, now.Add(time.Hour)), 2)
+		handled(b, createdAt("b", 5, now), 0)
+		handled(b, createdAt("b", 4, now), 2)
 		if got := fmt.Sprint(list(t, b)); got != "[]" {
 			t.Errorf("left are %s", got)
 		}
-		handled(b, createdAt("b", 5, now.Add(maxSkew+time.Hour)), 0)
 	})
+}
+
+// several is a store that other processes have, too.
+type several struct{ *asked }
+
+func (several) SilentAfter() time.Duration { return time.Second }
+
+// Any process can have received a message before. A table's record has a letter of
+// another process only if its shard was adopted.
+func TestHandledInASharedStore(t *testing.T) {
+	store := several{&asked{Letters: state.NewMemory()}}
+	b := NewBox(store, "app")
+	message := record("a", 9)
+	message.Sequence, message.EventName = "", sluice.Delivery
+	for _, tt := range []struct {
+		rec  *sluice.Record
+		gets int
+	}{{message, 2}, {record("a", 1), 0}} {
+		store.n = 0
+		if err := b.Handled(t.Context(), tt.rec, "r"); err != nil || store.n != tt.gets {
+			t.Errorf("%s: %d letters were asked for, want %d; %v", tt.rec.EventName, store.n, tt.gets, err)
+		}
+	}
+}
+
+// An entry that another process parked or deleted counts for a redrive by id.
+func TestRedriveInASharedStore(t *testing.T) {
+	store := several{&asked{Letters: state.NewMemory()}}
+	b, other := NewBox(store, "app"), NewBox(store, "app")
+	first, second := record("a", 1), record("a", 2)
+	park(t, b, second, "r")
+	routes := anyMatcher{{Name: "r", Redrive: true, Handler: func(context.Context, *sluice.Record) error { return nil }}}
+	redrive := func() error { return b.Redrive(t.Context(), routes, b.ID(second, "r"), How{}) }
+	park(t, other, record("b", 1), "r")
+	if err := b.Redrive(t.Context(), routes, b.ID(record("b", 1), "r"), How{}); err != nil {
+		t.Fatal(err)
+	}
+	park(t, other, first, "r")
+	if err := redrive(); err == nil || !strings.Contains(err.Error(), b.ID(first, "r")) {
+		t.Errorf("an earlier change of another process: %v", err)
+	}
+	if err := other.Delete(t.Context(), b.ID(first, "r")); err != nil {
+		t.Fatal(err)
+	}
+	if err := redrive(); err != nil {
+		t.Errorf("once it is deleted: %v", err)
+	}
 }
 
 // A store that fails is told, and the letter stays.

@@ -47,6 +47,13 @@ func (h *held) isLoaded() bool {
 	return h.loaded
 }
 
+// forget forgets all entries: the next load reads them.
+func (h *held) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.loaded, h.items, h.ids, h.unread = false, nil, nil, nil
+}
+
 // setLoaded notes that all stored entries were added, except the given unreadable
 // ones.
 func (h *held) setLoaded(all []unread) {

@@ -75,6 +75,9 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 	}
 	var earlier []string
 	if !how.Force && e.Gap == nil {
+		if b.shared { // others park, too
+			b.held.forget()
+		}
 		if err := b.load(ctx); err != nil {
 			return err
 		}

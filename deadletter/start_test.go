@@ -41,12 +41,24 @@ func largeLetters(tb testing.TB, n, size int) *counted {
 	return store
 }
 
-// A process that parks single records reads one letter at its start, and the
-// gaps, however many letters there are.
-func TestStartReadsOneLetter(t *testing.T) {
+// headed are letters whose beginnings can be read alone.
+type headed struct{ *counted }
+
+func (h headed) ListLetterHeads(ctx context.Context, app, after string, limit, most int) ([]state.Letter, error) {
+	all, err := h.Letters.ListLetters(ctx, app, after, limit)
+	for i, l := range all {
+		all[i].Data = l.Data[:min(most, len(l.Data))]
+		h.bytes += len(all[i].Data)
+	}
+	return all, err
+}
+
+// A process that parks single records reads the ids of the letters at its start, and
+// the gaps.
+func TestStartReadsNoLetters(t *testing.T) {
 	for _, n := range []int{1, 1000} {
 		store := largeLetters(t, n, 100)
-		b := NewBox(store, "app")
+		b := NewBox(headed{store}, "app")
 		parkGap(t, b, gap("shard", 5))
 		if got := gaps(t, b); len(got) != 1 {
 			t.Errorf("gaps: %v", got)
@@ -54,8 +66,8 @@ func TestStartReadsOneLetter(t *testing.T) {
 		if err := b.Handled(t.Context(), record("a", 999999), "r"); err != nil {
 			t.Error(err)
 		}
-		if store.letters != 2 || store.bytes > 4096 {
-			t.Errorf("of %d letters, %d were read, %d bytes; want one and the gap", n, store.letters, store.bytes)
+		if store.letters > 1 || store.bytes > 4096 {
+			t.Errorf("of %d letters, %d were read, %d bytes; want the gap alone", n, store.letters, store.bytes)
 		}
 	}
 }

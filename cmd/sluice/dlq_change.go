@@ -231,9 +231,9 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 				ids, gone := l.api.there(ctx, args)
 				n := len(ids)
 				if len(args) == 0 {
-					// What is parked between the count and the answer is not meant. Only a
-					// daemon, on the clock of this machine, parks meanwhile.
-					if now := time.Now(); l.daemon && (filter.Until.IsZero() || filter.Until.After(now)) {
+					// What is parked between the count and the answer is not meant. A stopped
+					// daemon parks nothing.
+					if now := time.Now(); (l.daemon || l.shared) && (filter.Until.IsZero() || filter.Until.After(now)) {
 						filter.Until = now
 					}
 					d, err := l.api.remove(ctx, "", filter, true)

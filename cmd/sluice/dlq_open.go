@@ -66,7 +66,7 @@ func (p *letterPlace) addLiveFlags(fs *pflag.FlagSet) {
 }
 
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
-	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the daemon of the state file)")
+	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the daemon of the state file; needed with a table)")
 	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token in $"+access.TokenEnv+"; default: beside the state file)")
 }
 
@@ -92,6 +92,7 @@ type lettersOpen struct {
 	api    *letterClient
 	where  string // for people
 	daemon bool   // a running one, which parks meanwhile
+	shared bool   // a table, in which running daemons may park meanwhile
 	part   string // why these may not be all that there are; "" when they are
 	close  func() error
 }
@@ -156,6 +157,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	if err != nil {
 		return nil, err
 	}
+	_, o.shared = statestore.Table(p.c.statePath(p.state, cfg))
 	if err := p.warnOfApplication(ctx, store, p.name(cfg), o.where); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -186,9 +188,8 @@ func (p *letterPlace) reach(ctx context.Context, cfg *config.Config, wait time.D
 	}
 	path := p.c.statePath(p.state, cfg)
 	switch _, table := statestore.Table(path); {
-	case table && p.live:
-		o, err := p.askNamed(defaultDaemon, cfg)
-		return o, nil, err
+	case table && p.live: // on this machine another program may listen at the usual address
+		return nil, nil, fmt.Errorf("the state is in the %s: name the daemon to ask by --daemon or $%s, such as --daemon %s", statestore.Describe(path), daemonEnv, defaultDaemon)
 	case table:
 		store, err := p.c.openState(ctx, path, cfg, wait)
 		return nil, store, err

@@ -44,14 +44,19 @@ sluice status for a running one. A state table can be shown at any time.`,
 type stateFile struct {
 	c                 *cli
 	path, application string
+	given             func(flag string) bool
 }
 
 func (s *stateFile) addFlags(fs *pflag.FlagSet) {
+	s.given = fs.Changed
 	fs.StringVar(&s.path, "state", "", stateUsage)
 	fs.StringVar(&s.application, "application", "", "`name` of the application ($"+applicationEnv+"; default: the configuration's, or sluice)")
 }
 
 func (s *stateFile) with(ctx context.Context, do func(store statestore.Store, app string) error) error {
+	if s.path == "" && s.given("state") {
+		return usage("--state: it is empty: is a variable not set?")
+	}
 	cfg, err := s.c.loadMaybe()
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -23,10 +24,12 @@ func stateCopyCommand(c *cli) *cobra.Command {
 		Short: "Copy the state of a stopped daemon to another place",
 		Long: `Copy positions, dead letters and the progress of backfills of a stopped daemon, from a
 file to a table or back. The source stays as it is. The command refuses to copy when a
-worker still has a shard, or when the target has positions of the application.
+worker has a shard, or when the target has state of the application; a dry run does not
+look for workers. Stop daemons that only consume queues, too: nothing shows them.
 
-A copy that was stopped can be started again. Start no daemon on the target before the
-copy has ended, and none on the source afterwards: it would repeat the records.`,
+If the copy is stopped, run the same command again: it begins anew. Until it has ended,
+no daemon starts on the target. Start none on the source afterwards: it would repeat the
+records.`,
 		Example: `  sluice state create --state dynamodb:sluice-state
   sluice state copy --from sluice.db --to dynamodb:sluice-state --dry-run
   sluice state copy --from sluice.db --to dynamodb:sluice-state`,
@@ -47,9 +50,9 @@ copy has ended, and none on the source afterwards: it would repeat the records.`
 	fs.SortFlags = false
 	fs.StringVar(&from, "from", "", "state `file` of a stopped daemon, or dynamodb:TABLE")
 	fs.StringVar(&to, "to", "", "state `file`, which is made if there is none, or dynamodb:TABLE")
-	fs.StringVar(&application, "application", "", "`name` of the only application to copy (default: all)")
+	fs.StringVar(&application, "application", "", "`name` of the application ($"+applicationEnv+"; default: the configuration's, or sluice)")
 	fs.BoolVar(&dry, "dry-run", false, "count what would be copied")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, one object for each application")
+	fs.BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }
 
@@ -63,14 +66,12 @@ func (c *cli) copyState(ctx context.Context, from, to, application string, dry, 
 		return fmt.Errorf("--from: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	apps, err := source.Applications(ctx)
-	switch {
+	app := c.applicationName(application, cfg)
+	switch apps, err := source.Applications(ctx); {
 	case err != nil:
 		return err
-	case application != "" && !slices.Contains(apps, application):
-		return fmt.Errorf("nothing is stored of the application %q; %s", application, applicationsOf(application, apps))
-	case application != "":
-		apps = []string{application}
+	case !slices.Contains(apps, app):
+		return fmt.Errorf("nothing is stored of the application %q; %s", app, applicationsOf(app, apps))
 	}
 	target, err := c.openTarget(ctx, cfg, to, dry)
 	if err != nil {
@@ -79,29 +80,21 @@ func (c *cli) copyState(ctx context.Context, from, to, application string, dry, 
 	if target != nil {
 		defer func() { err = errors.Join(err, target.Close()) }()
 	}
+	shown := newCounting(c.stderr, "rows")
+	done, err := statestore.Copy(ctx, source, target, app, dry, shown.one)
+	shown.end()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(c.stdout, done)
+	}
 	verb := "copied"
 	if dry {
 		verb = "would copy"
 	}
-	for _, app := range apps {
-		shown := newCounting(c.stderr, "rows of "+app)
-		done, err := statestore.Copy(ctx, source, target, app, dry, shown.one)
-		shown.end()
-		if err != nil {
-			return fmt.Errorf("application %s: %w", app, err)
-		}
-		if asJSON {
-			if err := printJSON(c.stdout, done); err != nil {
-				return err
-			}
-			continue
-		}
-		fmt.Fprintf(c.stdout, "%s application %s: %s, %s, %s, %s\n", verb, app, plural(done.Streams, "stream", "streams"),
-			plural(done.Shards, "shard", "shards"), plural(done.Letters, "dead letter", "dead letters"), plural(done.Values, "value", "values"))
-	}
-	if len(apps) == 0 {
-		fmt.Fprintln(c.stderr, "nothing is stored")
-	}
+	fmt.Fprintf(c.stdout, "%s application %s: %s, %s, %s\n", verb, app, plural(done.Streams, "stream", "streams"),
+		plural(done.Shards, "shard", "shards"), plural(done.Letters, "dead letter", "dead letters"))
 	return nil
 }
 
@@ -110,6 +103,9 @@ func (c *cli) copyState(ctx context.Context, from, to, application string, dry, 
 func (c *cli) openTarget(ctx context.Context, cfg *config.Config, to string, dry bool) (statestore.Store, error) {
 	if _, ok := statestore.Table(to); ok {
 		return c.openState(ctx, to, cfg, 0)
+	}
+	if _, err := os.Stat(filepath.Dir(to)); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no folder %s for the state file: correct the path, or make the folder", filepath.Dir(to))
 	}
 	if _, err := os.Stat(to); dry && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

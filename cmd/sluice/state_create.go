@@ -17,13 +17,13 @@ func stateCreateCommand(c *cli) *cobra.Command {
 		Use:   "create",
 		Short: "Make a state table",
 		Long: `Make the DynamoDB table in which daemons keep their state, and wait until it is ready.
-An existing state table stays as it is. Many applications can share one table.
+An existing state table keeps its tags. Many applications can share one table.
 
 The table is billed by request. A daemon writes its heartbeat each second: 2.6 million
-write units a month. Each shard with records costs up to one write unit a second.
+write units a month, 1.62 USD in us-east-1. A shard with records costs up to the same.
 DynamoDB deletes only the rows of dead workers by time to live.
 
-The command needs the permissions dynamodb:CreateTable, DescribeTable,
+The command needs the permissions dynamodb:CreateTable, DescribeTable, Scan,
 DescribeTimeToLive and UpdateTimeToLive.`,
 		Example: `  sluice state create --state dynamodb:sluice-state
   sluice state create --state dynamodb:sluice-state --tag team=orders --point-in-time-recovery`,
@@ -35,8 +35,14 @@ DescribeTimeToLive and UpdateTimeToLive.`,
 			}
 			place := c.statePath(s.path, cfg)
 			table, ok := statestore.Table(place)
-			if !ok || table == "" {
+			switch {
+			case !ok:
 				return usage("--state: %q is a file: name a table, such as --state dynamodb:sluice-state. sluice run makes a state file by itself", place)
+			case table == "":
+				return usage("--state: %q names no table: want such as dynamodb:sluice-state", place)
+			}
+			if err := statestore.CheckTable(table); err != nil {
+				return usage("--state: %w", err)
 			}
 			services, err := c.aws(cmd.Context(), cfg)
 			if err != nil {
@@ -48,7 +54,7 @@ DescribeTimeToLive and UpdateTimeToLive.`,
 			if asJSON {
 				return printJSON(c.stdout, map[string]string{"table": table, "region": services("").Region})
 			}
-			fmt.Fprintf(c.stdout, "state table %s is ready in %s. Start the daemon: sluice run --state %s\n", table, services("").Region, place)
+			fmt.Fprintf(c.stdout, "state table %s is ready in %s. It is billed by request: about 1.62 USD a month for each daemon, and up to that for each busy shard. Start a daemon: sluice run --state %s\n", table, services("").Region, place)
 			return nil
 		},
 	}

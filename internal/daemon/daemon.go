@@ -59,6 +59,10 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if err != nil {
 		return err
 	}
+	closing, check := time.Second, "that the disk of the state file is present, writable and not full"
+	if _, ok := statestore.Table(o.State); ok {
+		closing, check = 6*time.Second, "the connection to the state table, and its metrics for throttling"
+	}
 	store, err := o.open(ctx, aws)
 	if ctx.Err() != nil && err != nil {
 		return nil
@@ -69,8 +73,11 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	defer func() {
 		over, end := context.WithCancel(ctx)
 		end()
-		err = errors.Join(err, within(over, time.Second, "closing "+statestore.Describe(o.State), store.Close))
+		err = errors.Join(err, within(over, closing, "closing "+statestore.Describe(o.State), check, store.Close))
 	}()
+	if err := statestore.Ready(ctx, store, o.Application); err != nil {
+		return err
+	}
 	box := letters.NewBox(store, o.Application)
 	if o.DeadLetter == "item" {
 		if err := box.Load(ctx); err != nil {
@@ -159,7 +166,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	watch.Go(func() { src.showLife(watched, logger) })
 	watch.Go(func() { checks.run(watched, logger) })
 	// The sources heed the grace by themselves, but when the state hangs.
-	err = within(ctx, o.Grace+5*time.Second, "reading", func() error { return src.run(ctx) })
+	err = within(ctx, o.Grace+5*time.Second, "reading", check, func() error { return src.run(ctx) })
 	unwatch()
 	watch.Wait()
 	if err != nil {

@@ -56,14 +56,11 @@ func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 	return h
 }
 
-// adopted makes h report to the box that a shard may have had another owner. A shard
-// without a position is taken for a new one.
+// adopted makes h report to the box each shard that another worker may have had.
 func (k *kept) adopted(h poller.Hooks) poller.Hooks {
 	next := h.ShardStarted
 	h.ShardStarted = func(s poller.Shard, after sluice.Sequence) {
-		if after != "" {
-			k.Adopt()
-		}
+		k.Adopt()
 		next(s, after)
 	}
 	return h

@@ -26,7 +26,8 @@ var ErrParked = errors.New("failed for good")
 // Backfill reads one table whole for the application's routes, beside no live
 // reading, and returns when all of it is settled or ctx has ended. Of o it takes
 // Application, Tables, which is one, State, Grace, Endpoint, Limits and the
-// log's options; s.Flow is made of them; s says the rest. The state file is that of nobody else meanwhile.
+// log's options; s.Flow is made of them; s says the rest. No other process may read
+// the same table whole meanwhile.
 //
 // It returns nil when every item is settled, a [*UsageError] when o is wrong,
 // [ErrUnfinished], [ErrParked], or what [snapshot.Source.Run] returns.
@@ -65,6 +66,9 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return fmt.Errorf("--state (%s): %w", envOf["state"], err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := statestore.Ready(ctx, store, o.Application); err != nil {
+		return err
+	}
 	s.Application, s.Table, s.Store, s.Grace = o.Application, o.tableNames()[0], store, o.Grace-min(time.Second, o.Grace/10)
 	box := deadletter.NewBox(store, o.Application)
 	s.Flow = o.Limits

@@ -200,8 +200,8 @@ func (o Options) validate() error {
 	switch {
 	case o.State == "":
 		bad("state", "the path is empty: positions must be kept somewhere")
-	case inTable && table == "":
-		bad("state", "%q has no name of a table: want dynamodb:TABLE", o.State)
+	case inTable && statestore.CheckTable(table) != nil:
+		bad("state", "%w", statestore.CheckTable(table))
 	case inTable && o.DeadLetter == "item":
 		bad("dead-letter", "item needs a state file: workers that share a state table do not know which items the others hold. Use record")
 	}

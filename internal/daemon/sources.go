@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/snapshot"
+	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/queue"
@@ -49,6 +50,10 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	flows := o.Limits
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
+	streamHooks := metrics.Poller()
+	if _, shared := statestore.Table(o.State); shared {
+		streamHooks = letters.adopted(streamHooks)
+	}
 	if len(o.Tables) > 0 {
 		s.poller, err = poller.New(aws("dynamodb"), m, poller.Options{
 			Application:  o.Application,
@@ -60,7 +65,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 			Flow:         flows,
 			StartTimeout: o.startTimeout,
 			Grace:        grace,
-			Hooks:        letters.adopted(metrics.Poller()),
+			Hooks:        streamHooks,
 			Logger:       logger,
 		})
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 
 // within returns the result of work. It returns an error if work continues for
 // longer than grace after ctx has ended, and abandons work then. A call to a dead
-// disk never returns, and ignores contexts.
-func within(ctx context.Context, grace time.Duration, what string, work func() error) error {
+// disk never returns, and ignores contexts. check is advice.
+func within(ctx context.Context, grace time.Duration, what, check string, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
 	select {
@@ -21,6 +21,6 @@ func within(ctx context.Context, grace time.Duration, what string, work func() e
 	case err := <-done:
 		return err
 	case <-time.After(grace):
-		return fmt.Errorf("%s has not ended within the grace (--grace) and is abandoned: records whose position is not stored come again. Check that the disk of the state file is present, writable and not full", what)
+		return fmt.Errorf("%s has not ended in time and is abandoned: records whose position is not stored come again. Check %s", what, check)
 	}
 }

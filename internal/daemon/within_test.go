@@ -13,17 +13,17 @@ func TestWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		failed := errors.New("no")
-		if err := within(ctx, time.Second, "reading", func() error { time.Sleep(time.Hour); return failed }); err != failed {
+		if err := within(ctx, time.Second, "reading", "the disk", func() error { time.Sleep(time.Hour); return failed }); err != failed {
 			t.Errorf("before it has to end: %v", err)
 		}
 		stop()
-		if err := within(ctx, time.Minute, "reading", func() error { time.Sleep(time.Minute - 1); return failed }); err != failed {
+		if err := within(ctx, time.Minute, "reading", "the disk", func() error { time.Sleep(time.Minute - 1); return failed }); err != failed {
 			t.Errorf("in time: %v", err)
 		}
 		hang := make(chan struct{})
 		began := time.Now()
-		err := within(ctx, time.Minute, "reading", func() error { <-hang; return nil })
-		if err == nil || !strings.HasPrefix(err.Error(), "reading has not ended within the grace") {
+		err := within(ctx, time.Minute, "reading", "the disk", func() error { <-hang; return nil })
+		if err == nil || !strings.HasPrefix(err.Error(), "reading has not ended in time") {
 			t.Errorf("of what does not end: %v", err)
 		}
 		if took := time.Since(began); took != time.Minute {

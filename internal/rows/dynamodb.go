@@ -25,7 +25,7 @@ import (
 const (
 	PartitionKey = "partition"
 	SortKey      = "sort"
-	tokenName    = "token"
+	TokenName    = "token"
 )
 
 const (
@@ -79,7 +79,7 @@ func (d *DynamoDB) Write(ctx context.Context, seen Row, set map[string]types.Att
 	maps.Copy(now.Attributes, set)
 	in := &dynamodb.UpdateItemInput{
 		TableName: &d.name, Key: keyOf(seen.Key),
-		ExpressionAttributeNames:            map[string]string{"#token": tokenName},
+		ExpressionAttributeNames:            map[string]string{"#token": TokenName},
 		ExpressionAttributeValues:           map[string]types.AttributeValue{":token": text(now.Token)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -113,7 +113,7 @@ func (d *DynamoDB) Delete(ctx context.Context, seen Row) error {
 	}
 	in := &dynamodb.DeleteItemInput{
 		TableName: &d.name, Key: keyOf(seen.Key),
-		ExpressionAttributeNames:            map[string]string{"#token": tokenName},
+		ExpressionAttributeNames:            map[string]string{"#token": TokenName},
 		ExpressionAttributeValues:           map[string]types.AttributeValue{},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -187,10 +187,10 @@ func keyOf(k Key) map[string]types.AttributeValue {
 }
 
 func rowOf(k Key, item map[string]types.AttributeValue) Row {
-	r := Row{Key: k, Token: textOf(item[tokenName]), Attributes: item}
+	r := Row{Key: k, Token: textOf(item[TokenName]), Attributes: item}
 	delete(item, PartitionKey)
 	delete(item, SortKey)
-	delete(item, tokenName)
+	delete(item, TokenName)
 	return r
 }
 

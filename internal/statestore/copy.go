@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,62 +28,87 @@ type Copied struct {
 	Streams     int    `json:"streams"`
 	Shards      int    `json:"shards"`
 	Letters     int    `json:"deadLetters"`
-	Values      int    `json:"values"` // such as the progress of backfills
+	Values      int    `json:"values"` // progress of backfills
 }
 
-// ErrTaken is wrapped when the application already runs on the target.
-var ErrTaken = errors.New("the target already has positions of the application")
+var (
+	// ErrTaken is wrapped when the target has state of the application.
+	ErrTaken = errors.New("the target already has state of the application")
+	// ErrUnfinished is wrapped when a copy to the store has not ended.
+	ErrUnfinished = errors.New("a copy to this state has not ended: run the same sluice state copy or import-kcl again")
+)
 
 const (
 	copiers    = 16 // requests at a time
 	letterPage = 100
+	// unfinished is the name of a value that the target has during a copy.
+	unfinished = "copy/unfinished"
 )
 
-// Copy copies the state of an application from one store to another. The daemons of
-// the application must be stopped: Copy claims each shard of the source, and returns
-// an error if a worker has it. progress is called after each row. With dry, Copy
-// counts and changes nothing; to may be nil then.
+// Ready returns ErrUnfinished if a copy of the application to s has not ended: a daemon
+// would begin at wrong positions.
+func Ready(ctx context.Context, s state.Values, app string) error {
+	_, ok, err := s.GetValue(ctx, app, unfinished)
+	if ok {
+		return fmt.Errorf("application %s: %w", app, ErrUnfinished)
+	}
+	return err
+}
+
+// Copy copies the state of an application, whose daemons must be stopped. It holds all
+// shards of the source meanwhile, and returns an error if a worker has one. progress is
+// called after each row. With dry, Copy counts, changes nothing and looks for no
+// worker; to may be nil then.
 //
-// A daemon finds the start of a stream on the target only when all positions are
-// there. After an error, Copy can be called again.
+// After an error Copy can be called again: it begins anew. Until it has returned nil,
+// Ready returns an error for the target.
 func Copy(ctx context.Context, from Source, to Store, app string, dry bool, progress func()) (done Copied, err error) {
 	c := &copier{from: from, to: to, app: app, dry: dry, progress: progress, owner: "copy-" + rand.Text()}
 	done.Application = app
-	streams, err := from.Streams(ctx, app)
-	if err != nil {
+	if err := Ready(ctx, from, app); err != nil {
 		return done, err
 	}
-	for _, st := range streams {
-		if to == nil {
-			break
-		}
-		switch _, err := to.Start(ctx, st, state.Start{}); {
-		case err == nil:
-			return done, fmt.Errorf("%w %s: stream %s has a start", ErrTaken, app, st.ARN)
-		case !errors.Is(err, state.ErrNoStart):
+	if to != nil {
+		if err := c.prepare(ctx); err != nil {
 			return done, err
 		}
 	}
-	if !dry {
+	held := make(map[state.Stream][]state.Shard)
+	if dry {
+		err = c.listed(ctx, held)
+	} else {
 		ctx, end := context.WithCancel(ctx)
 		defer end()
 		go c.beat(ctx)
+		defer func() { err = errors.Join(err, c.release(context.WithoutCancel(ctx), held)) }()
+		err = c.hold(ctx, held)
 	}
+	if err != nil {
+		return done, err
+	}
+	// No flow parks a record any more.
 	if done.Values, err = c.values(ctx); err != nil {
 		return done, err
 	}
 	if done.Letters, err = c.letters(ctx); err != nil {
 		return done, err
 	}
-	for _, st := range streams {
-		n, err := c.stream(ctx, st)
-		done.Shards += n
-		if err != nil {
+	done.Streams = len(held)
+	for st, shards := range held {
+		if err := c.positions(ctx, st, shards); err != nil {
 			return done, fmt.Errorf("stream %s: %w", st.ARN, err)
 		}
-		done.Streams++
+		done.Shards += len(shards)
 	}
-	return done, nil
+	for st := range held {
+		if err := c.start(ctx, st); err != nil {
+			return done, fmt.Errorf("stream %s: %w", st.ARN, err)
+		}
+	}
+	if !dry {
+		err = to.DeleteValue(ctx, app, unfinished)
+	}
+	return done, err
 }
 
 type copier struct {
@@ -93,12 +120,130 @@ type copier struct {
 	owner    string // of the claims
 }
 
+// prepare refuses a target with state, marks it, and removes what an earlier copy has
+// left there.
+func (c *copier) prepare(ctx context.Context) error {
+	streams, err := c.to.Streams(ctx, c.app)
+	if err != nil {
+		return err
+	}
+	values, err := c.to.ListValues(ctx, c.app, "")
+	if err != nil {
+		return err
+	}
+	letters, err := c.to.ListLetters(ctx, c.app, "", 1)
+	if err != nil {
+		return err
+	}
+	if Ready(ctx, c.to, c.app) == nil && len(streams)+len(values)+len(letters) > 0 {
+		return fmt.Errorf("%w %s: name another place", ErrTaken, c.app)
+	}
+	if c.dry {
+		return nil
+	}
+	if err := c.to.PutValue(ctx, c.app, unfinished, nil); err != nil {
+		return err
+	}
+	for _, st := range streams {
+		if err := c.to.ResetStream(ctx, st, state.Start{}); err != nil {
+			return err
+		}
+	}
+	for _, v := range values {
+		if v.Name != unfinished {
+			if err := c.to.DeleteValue(ctx, c.app, v.Name); err != nil {
+				return err
+			}
+		}
+	}
+	for len(letters) > 0 {
+		for _, l := range letters {
+			if err := c.to.DeleteLetter(ctx, c.app, l.ID); err != nil {
+				return err
+			}
+		}
+		if letters, err = c.to.ListLetters(ctx, c.app, "", letterPage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listed finds all shards, without a claim.
+func (c *copier) listed(ctx context.Context, held map[state.Stream][]state.Shard) error {
+	streams, err := c.from.Streams(ctx, c.app)
+	for _, st := range streams {
+		if held[st], err = c.from.Shards(ctx, st); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// hold claims all shards, until a list shows no other: a worker that still ran may
+// have begun one meanwhile.
+func (c *copier) hold(ctx context.Context, held map[state.Stream][]state.Shard) error {
+	have := make(map[state.Stream]map[string]bool)
+	for {
+		all := make(map[state.Stream][]state.Shard)
+		if err := c.listed(ctx, all); err != nil {
+			return err
+		}
+		more := false
+		for st, shards := range all {
+			if have[st] == nil {
+				have[st], held[st] = make(map[string]bool), nil
+			}
+			var mu sync.Mutex
+			err := each(ctx, slices.DeleteFunc(shards, func(sh state.Shard) bool { return have[st][sh.ID] }), func(ctx context.Context, sh state.Shard) error {
+				mine, err := claim(ctx, c.from, st, sh, c.owner)
+				if errors.Is(err, state.ErrHeld) {
+					return fmt.Errorf("a worker of application %s runs: stop it first: %w", c.app, err)
+				}
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				have[st][sh.ID], more = true, true
+				held[st] = append(held[st], mine)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+func (c *copier) release(ctx context.Context, held map[state.Stream][]state.Shard) error {
+	var errs []error
+	for st, shards := range held {
+		errs = append(errs, each(ctx, shards, func(ctx context.Context, sh state.Shard) error { return c.from.Release(ctx, lease(st, sh)) }))
+	}
+	return errors.Join(errs...)
+}
+
+// each calls do with every shard, some at a time, and returns the first error.
+func each(ctx context.Context, shards []state.Shard, do func(context.Context, state.Shard) error) error {
+	running, ctx := errgroup.WithContext(ctx)
+	running.SetLimit(copiers)
+	for _, sh := range shards {
+		running.Go(func() error { return do(ctx, sh) })
+	}
+	return running.Wait()
+}
+
 // beat keeps the claims.
 func (c *copier) beat(ctx context.Context) {
-	for every := time.NewTicker(staterules.OwnerTimeout / 5); ; {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-			every.Stop()
 			return
 		case <-every.C:
 			_ = c.from.Heartbeat(ctx, c.owner) // a lost claim shows when the shard is released
@@ -153,59 +298,42 @@ func (c *copier) letters(ctx context.Context) (n int, err error) {
 	}
 }
 
-// stream copies the shards of a stream, parents first, and then its start.
-func (c *copier) stream(ctx context.Context, st state.Stream) (n int, err error) {
-	start, err := c.from.Start(ctx, st, state.Start{})
-	if err != nil && !errors.Is(err, state.ErrNoStart) {
-		return 0, err
+// positions copies the shards of a stream.
+func (c *copier) positions(ctx context.Context, st state.Stream, shards []state.Shard) error {
+	var err error
+	if !c.dry {
+		err = each(ctx, shards, func(ctx context.Context, sh state.Shard) error { return c.position(ctx, st, sh) })
 	}
-	shards, err := c.from.Shards(ctx, st)
-	if err != nil {
-		return 0, err
+	for range shards {
+		c.progress()
 	}
-	for _, generation := range generations(shards) {
-		running, ctx := errgroup.WithContext(ctx)
-		running.SetLimit(copiers)
-		for _, sh := range generation {
-			running.Go(func() error {
-				if c.dry {
-					return nil
-				}
-				if err := c.shard(ctx, st, sh); err != nil {
-					return fmt.Errorf("shard %s: %w", sh.ID, err)
-				}
-				return nil
-			})
-		}
-		if err := running.Wait(); err != nil {
-			return n, err
-		}
-		for range generation {
-			n++
-			c.progress()
-		}
-	}
-	if c.dry || start.Position == "" {
-		return n, nil
-	}
-	_, err = c.to.Start(ctx, st, start)
-	return n, err
+	return err
 }
 
-// shard copies the position of a shard, which no worker has meanwhile.
-func (c *copier) shard(ctx context.Context, st state.Stream, sh state.Shard) error {
-	mine, err := claim(ctx, c.from, st, sh, c.owner)
-	if err != nil {
-		return err
-	}
+func (c *copier) position(ctx context.Context, st state.Stream, sh state.Shard) error {
 	copied, err := claim(ctx, c.to, st, sh, c.owner)
 	if err != nil {
 		return err
 	}
-	if mine.Position != (state.Position{}) {
-		err = errors.Join(c.to.Checkpoint(ctx, []state.Checkpoint{{Lease: lease(st, copied), Position: mine.Position}})...)
+	if sh.Position != (state.Position{}) {
+		err = errors.Join(c.to.Checkpoint(ctx, []state.Checkpoint{{Lease: lease(st, copied), Position: sh.Position}})...)
 	}
-	return errors.Join(err, c.to.Release(ctx, lease(st, copied)), c.from.Release(ctx, lease(st, mine)))
+	return errors.Join(err, c.to.Release(ctx, lease(st, copied)))
+}
+
+func (c *copier) start(ctx context.Context, st state.Stream) error {
+	start, err := c.from.Start(ctx, st, state.Start{})
+	if errors.Is(err, state.ErrNoStart) || c.dry {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	stored, err := c.to.Start(ctx, st, start)
+	if err == nil && (stored.Position != start.Position || !stored.At.Equal(start.At)) {
+		err = errors.New("a daemon has begun on the target: stop it")
+	}
+	return err
 }
 
 func lease(st state.Stream, sh state.Shard) state.Lease {
@@ -225,34 +353,4 @@ func claim(ctx context.Context, s state.Store, st state.Stream, sh state.Shard, 
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// generations orders shards: each one comes in a later generation than its parent.
-func generations(shards []state.Shard) (all [][]state.Shard) {
-	depth := make(map[string]int, len(shards))
-	byID := make(map[string]state.Shard, len(shards))
-	for _, sh := range shards {
-		byID[sh.ID] = sh
-	}
-	var of func(id string, below int) int
-	of = func(id string, below int) int {
-		sh, ok := byID[id]
-		if d, known := depth[id]; known || !ok || below > len(shards) { // or a circle of parents
-			return d
-		}
-		d := 0
-		if _, ok := byID[sh.Parent]; ok {
-			d = of(sh.Parent, below+1) + 1
-		}
-		depth[id] = d
-		return d
-	}
-	for _, sh := range shards {
-		d := of(sh.ID, 0)
-		for len(all) <= d {
-			all = append(all, nil)
-		}
-		all[d] = append(all[d], sh)
-	}
-	return all
 }

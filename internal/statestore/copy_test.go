@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,7 +18,10 @@ import (
 
 const app = "shop"
 
-var orders = state.Stream{Application: app, ARN: "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026-01-02T03:04:05.678"}
+var (
+	lines  = state.Stream{Application: app, ARN: "arn:aws:dynamodb:eu-west-1:1:table/lines/stream/2026-01-02T03:04:05.678"}
+	orders = state.Stream{Application: app, ARN: "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026-01-02T03:04:05.678"}
+)
 
 func file(t *testing.T) Store {
 	t.Helper()
@@ -33,29 +37,7 @@ func file(t *testing.T) Store {
 	return s
 }
 
-// memory is a Store without what a copy does not use. A letter's label is a value.
-type memory struct{ *state.Memory }
-
-func (memory) Applications(context.Context) ([]string, error)               { panic("unused") }
-func (memory) ResetShards(context.Context, state.Stream, ...string) error   { panic("unused") }
-func (memory) ResetStream(context.Context, state.Stream, state.Start) error { panic("unused") }
-func (memory) LabelLetters(context.Context, string, func(string, []byte) []byte) error {
-	panic("unused")
-}
-
-func (m memory) PutLabelled(ctx context.Context, app, id string, data, label []byte) error {
-	return errors.Join(m.PutLetter(ctx, app, id, data), m.PutValue(ctx, app+" labels", id, label))
-}
-
-func (m memory) ListLabels(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-	letters, err := m.ListLetters(ctx, app, after, limit)
-	for i, l := range letters {
-		letters[i].Data, _, _ = m.GetValue(ctx, app+" labels", l.ID)
-	}
-	return letters, err
-}
-
-// filled returns a state with shards of three generations, values, and so many
+// filled returns a state of two streams, with shards of three generations, values, and so many
 // labelled letters.
 func filled(t *testing.T, s Store, letters int) Store {
 	t.Helper()
@@ -85,6 +67,11 @@ func filled(t *testing.T, s Store, letters int) Store {
 	settle("shard-6", "shard-9", state.Position{}, true)
 	settle("shard-1", "shard-6", state.Position{Finished: true}, true)
 	settle("shard-2", "trimmed", state.Position{Sequence: "7"}, true)
+	_, err = s.Start(ctx, lines, state.Start{Position: "TRIM_HORIZON"})
+	must(err)
+	sh, err := s.Claim(ctx, lines, "shard-1", "", "worker")
+	must(err)
+	must(s.Release(ctx, lease(lines, sh)))
 	for i := range letters {
 		must(s.PutLabelled(ctx, app, fmt.Sprintf("%040d-a", i), []byte(strings.Repeat("x", i)), []byte{byte(i)}))
 	}
@@ -134,11 +121,11 @@ func TestCopy(t *testing.T) {
 	want := dump(t, from)
 	rows := 0
 	copied, err := Copy(t.Context(), from, nil, app, true, func() { rows++ })
-	if counted := (Copied{app, 1, 6, letters + 1, 1}); err != nil || copied != counted {
+	if counted := (Copied{app, 2, 7, letters + 1, 1}); err != nil || copied != counted {
 		t.Errorf("dry: %+v, %v; want %+v", copied, err, counted)
 	}
 	got, err := Copy(t.Context(), from, to, app, false, func() { rows++ })
-	if err != nil || got != copied || rows != 2*(6+letters+1+1) {
+	if err != nil || got != copied || rows != 2*(7+letters+1+1) {
 		t.Errorf("%+v, %v, %d rows; the dry run: %+v", got, err, rows, copied)
 	}
 	if have := dump(t, to); have != want {
@@ -217,41 +204,125 @@ func (f *failing) PutValue(ctx context.Context, app, name string, data []byte) e
 	return f.Store.PutValue(ctx, app, name, data)
 }
 
-// Wherever a copy ends, the target has no start of the stream: a daemon would ask
-// where to begin. The next copy completes the target.
+func (f *failing) DeleteValue(ctx context.Context, app, name string) error {
+	if err := f.write(); err != nil {
+		return err
+	}
+	return f.Store.DeleteValue(ctx, app, name)
+}
+
+// Wherever a copy ends, no daemon begins on the target, until a next copy has
+// completed it. That one begins anew: it leaves nothing that the source has no more.
 func TestCopyThatFails(t *testing.T) { synctest.Test(t, testCopyThatFails) }
 
 func testCopyThatFails(t *testing.T) {
-	from := filled(t, memory{state.NewMemory()}, 1)
-	want := dump(t, from)
+	from := filled(t, file(t), 1)
 	done := false
-	for writes := 0; !done; writes++ {
-		to := &failing{Store: memory{state.NewMemory()}}
+	for writes := 1; !done; writes++ { // the first is the mark
+		if err := from.PutLetter(t.Context(), app, "redriven", nil); err != nil {
+			t.Fatal(err)
+		}
+		to := &failing{Store: file(t)}
 		to.left.Store(int64(writes))
 		_, err := Copy(t.Context(), from, to, app, false, func() {})
-		if done = err == nil; done && writes < 1+2+3*6 {
+		if done = err == nil; done && writes < 1+1+3+2*7+5+2+1 {
 			t.Fatalf("done after %d writes", writes)
 		}
 		if !done && !errors.Is(err, errDown) {
 			t.Fatalf("%d writes: %v", writes, err)
 		}
-		if _, err := to.Store.Start(t.Context(), orders, state.Start{}); done == errors.Is(err, state.ErrNoStart) {
-			t.Errorf("%d writes, done %v: the start of the target: %v", writes, done, err)
+		if err := Ready(t.Context(), to, app); done != (err == nil) || !done && !errors.Is(err, ErrUnfinished) {
+			t.Errorf("%d writes, done %v: the target is ready: %v", writes, done, err)
+		}
+		if !done {
+			if err := from.DeleteLetter(t.Context(), app, "redriven"); err != nil {
+				t.Fatal(err)
+			}
 		}
 		to.left.Store(1 << 40)
 		if _, err := Copy(t.Context(), from, to, app, false, func() {}); done != errors.Is(err, ErrTaken) {
 			t.Errorf("%d writes, done %v: the next copy: %v", writes, done, err)
 		}
-		if have := dump(t, to); have != want {
+		if have, want := dump(t, to), dump(t, from); have != want {
 			t.Errorf("%d writes: the target has\n%s\nwant\n%s", writes, have, want)
 		}
 	}
 }
 
+// A copy of a copy that has not ended is refused.
+func TestCopyOfAnUnfinishedCopy(t *testing.T) {
+	from := filled(t, file(t), 1)
+	if err := from.PutValue(t.Context(), app, unfinished, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Copy(t.Context(), from, file(t), app, false, func() {}); !errors.Is(err, ErrUnfinished) {
+		t.Error(err)
+	}
+}
+
+// draining is a state whose worker ends while its shards are claimed: it parks a
+// record, begins a child, and releases.
+type draining struct {
+	Store
+	once sync.Once
+	t    *testing.T
+}
+
+func (d *draining) Claim(ctx context.Context, s state.Stream, id, parent, owner string) (state.Shard, error) {
+	d.once.Do(func() {
+		sh, err := d.Store.Claim(ctx, orders, "shard-5", "shard-9", "worker")
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		child, err := d.Store.Claim(ctx, orders, "child", "shard-5", "worker")
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if err := errors.Join(
+			d.PutLetter(ctx, app, "late", []byte("late")),
+			errors.Join(d.Checkpoint(ctx, []state.Checkpoint{{Lease: lease(orders, sh), Position: state.Position{Sequence: "4421584500000000017450439092"}}})...),
+			d.Release(ctx, lease(orders, sh)), d.Release(ctx, lease(orders, child)),
+		); err != nil {
+			d.t.Fatal(err)
+		}
+	})
+	return d.Store.Claim(ctx, s, id, parent, owner)
+}
+
+// What a worker stores until its last shard is free is copied.
+func TestCopyBesideADrain(t *testing.T) {
+	from, to := &draining{Store: filled(t, file(t), 1), t: t}, file(t)
+	if _, err := Copy(t.Context(), from, to, app, false, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if have, want := dump(t, to), dump(t, from); have != want || !strings.Contains(have, "late") || !strings.Contains(have, "439092") || !strings.Contains(have, "child") {
+		t.Errorf("the target has\n%s\nwant\n%s", have, want)
+	}
+}
+
+// A long copy keeps its claims: no worker begins beside it.
+func TestCopyKeepsItsClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := filled(t, file(t), 1), file(t)
+		rows := 0
+		_, err := Copy(t.Context(), from, to, app, false, func() {
+			if rows++; rows == 2 {
+				time.Sleep(time.Minute)
+				if _, err := from.Claim(t.Context(), orders, "shard-5", "shard-9", "worker"); !errors.Is(err, state.ErrHeld) {
+					t.Errorf("a claim beside the copy: %v", err)
+				}
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A worker that lives keeps its shard: nothing is copied that it may change.
 func TestCopyBesideAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		from, to := filled(t, memory{state.NewMemory()}, 1), memory{state.NewMemory()}
+		from, to := filled(t, file(t), 1), file(t)
 		if _, err := from.Claim(t.Context(), orders, "shard-5", "shard-9", "worker"); err != nil {
 			t.Fatal(err)
 		}
@@ -265,8 +336,8 @@ func TestCopyBesideAWorker(t *testing.T) {
 		if _, err := Copy(t.Context(), from, to, app, false, func() {}); !errors.Is(err, state.ErrHeld) {
 			t.Errorf("beside a worker: %v", err)
 		}
-		if _, err := to.Start(t.Context(), orders, state.Start{}); !errors.Is(err, state.ErrNoStart) {
-			t.Errorf("the target has a start: %v", err)
+		if err := Ready(t.Context(), to, app); !errors.Is(err, ErrUnfinished) {
+			t.Errorf("the target is ready: %v", err)
 		}
 		end()
 		begun := time.Now()
@@ -278,23 +349,6 @@ func TestCopyBesideAWorker(t *testing.T) {
 		}
 		synctest.Wait()
 	})
-}
-
-func TestGenerations(t *testing.T) {
-	var shards []state.Shard
-	for _, pair := range []string{"d c", "c b", "b a", "a ", "e a", "x y", "y x", "z z", "t trimmed"} {
-		id, parent, _ := strings.Cut(pair, " ")
-		shards = append(shards, state.Shard{ID: id, Parent: parent})
-	}
-	at := map[string]int{}
-	for i, generation := range generations(shards) {
-		for _, sh := range generation {
-			at[sh.ID] = i
-		}
-	}
-	if len(at) != len(shards) || at["a"] != 0 || at["t"] != 0 || at["b"] != 1 || at["e"] != 1 || at["c"] != 2 || at["d"] != 3 {
-		t.Errorf("%v", at)
-	}
 }
 
 func TestTable(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -56,6 +57,17 @@ type Options struct {
 	AWS func() (aws.Config, error)
 }
 
+// tableName matches a table's name or ARN.
+var tableName = regexp.MustCompile(`^([-._a-zA-Z0-9]{3,255}|arn:[^:]+:dynamodb:[^:]+:[^:]+:table/[-._a-zA-Z0-9]{3,255})$`)
+
+// CheckTable returns an error unless name can be a table's.
+func CheckTable(name string) error {
+	if tableName.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("%q is not the name of a table: want 3 to 255 letters, digits, dots, dashes or underlines, or an ARN", name)
+}
+
 // Open opens the state at a place, and makes a file that does not exist. A table must
 // exist, and be readable.
 func Open(ctx context.Context, place string, o Options) (Store, error) {
@@ -70,6 +82,9 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 		}
 		return store, nil
 	}
+	if err := CheckTable(table); err != nil {
+		return nil, err
+	}
 	cfg, err := o.AWS()
 	if err != nil {
 		return nil, err
@@ -79,8 +94,11 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 		return nil, err
 	}
 	if _, err := store.Applications(ctx); err != nil {
-		if awserror.Of(err) == awserror.Missing {
+		switch {
+		case awserror.Of(err) == awserror.Missing:
 			err = fmt.Errorf("%w. This command makes the table: sluice state create --state %s", err, place)
+		case awserror.Code(err) == "ValidationException":
+			err = fmt.Errorf("table %s is no state table: correct the name, or make one: sluice state create --state dynamodb:NAME: %w", table, err)
 		}
 		return nil, errors.Join(err, store.Close())
 	}

@@ -28,12 +28,12 @@ type CreateOptions struct {
 const readyWithin = 2 * time.Minute
 
 // Create makes the state table and waits until it is ready. It is billed by
-// request. If the table exists, Create leaves it as it is, and returns an error if
-// it cannot hold state.
+// request. If the table exists, Create keeps its tags and items, and returns an error
+// if it cannot hold state.
 //
-// It needs the permissions dynamodb:CreateTable, DescribeTable, DescribeTimeToLive
-// and UpdateTimeToLive; with tags TagResource; with point-in-time recovery
-// UpdateContinuousBackups.
+// It needs the permissions dynamodb:CreateTable, DescribeTable, Scan,
+// DescribeTimeToLive and UpdateTimeToLive; with tags TagResource; with point-in-time
+// recovery UpdateContinuousBackups.
 func Create(ctx context.Context, cfg aws.Config, table string, o CreateOptions) error {
 	db := dynamodb.NewFromConfig(cfg)
 	in := &dynamodb.CreateTableInput{
@@ -51,7 +51,9 @@ func Create(ctx context.Context, cfg aws.Config, table string, o CreateOptions) 
 		in.Tags = append(in.Tags, types.Tag{Key: aws.String(k), Value: aws.String(o.Tags[k])})
 	}
 	_, err := db.CreateTable(ctx, in)
-	if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
+	inUse := (*types.ResourceInUseException)(nil)
+	existed := errors.As(err, &inUse)
+	if err != nil && !existed {
 		return explain(table, "CreateTable", err)
 	}
 	describe := &dynamodb.DescribeTableInput{TableName: &table}
@@ -62,6 +64,11 @@ func Create(ctx context.Context, cfg aws.Config, table string, o CreateOptions) 
 	}
 	if err := check(ctx, db, table); err != nil {
 		return err
+	}
+	if existed {
+		if err := ours(ctx, db, table); err != nil {
+			return err
+		}
 	}
 	if err := expire(ctx, db, table); err != nil {
 		return err
@@ -127,8 +134,26 @@ func check(ctx context.Context, db *dynamodb.Client, table string) error {
 	for _, k := range out.Table.KeySchema {
 		keys = append(keys, *k.AttributeName)
 	}
+	if len(out.Table.Replicas) > 0 {
+		return fmt.Errorf("table %s is a global table: workers of two Regions would both have a shard: name a table without replicas", table)
+	}
 	if want := []string{rows.PartitionKey, rows.SortKey}; !slices.Equal(keys, want) {
 		return fmt.Errorf("table %s has the key %v: a state table has %v: name another table, or one that does not exist", table, keys, want)
+	}
+	return nil
+}
+
+// ours returns an error if a table has items of somebody else: time to live could
+// delete them.
+func ours(ctx context.Context, db *dynamodb.Client, table string) error {
+	out, err := db.Scan(ctx, &dynamodb.ScanInput{TableName: &table, Limit: aws.Int32(1), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return explain(table, "Scan", err)
+	}
+	for _, item := range out.Items {
+		if _, ok := item[rows.TokenName]; !ok {
+			return fmt.Errorf("table %s has other items and is no state table: name another table, or one that does not exist", table)
+		}
 	}
 	return nil
 }

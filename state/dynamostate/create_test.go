@@ -60,11 +60,18 @@ func TestCreate(t *testing.T) {
 			"DescribeTimeToLive": {ttlOff}, "UpdateTimeToLive": {`{}`}, "UpdateContinuousBackups": {backupsOff, backupsOff, `{}`},
 		}, "CreateTable DescribeTable DescribeTable DescribeTable DescribeTimeToLive UpdateTimeToLive UpdateContinuousBackups UpdateContinuousBackups UpdateContinuousBackups", ""},
 		"two at once": {map[string][]string{
-			"CreateTable": {exists}, "DescribeTable": {active}, "DescribeTimeToLive": {ttlOff, ttlOn}, "UpdateTimeToLive": {ttlRefused}, "UpdateContinuousBackups": {`{}`},
-		}, "CreateTable DescribeTable DescribeTable DescribeTimeToLive UpdateTimeToLive DescribeTimeToLive UpdateContinuousBackups", ""},
+			"CreateTable": {exists}, "DescribeTable": {active}, "Scan": {`{"Items":[{"partition":{"S":"a"},"sort":{"S":"b"},"token":{"S":"c"}}]}`},
+			"DescribeTimeToLive": {ttlOff, ttlOn}, "UpdateTimeToLive": {ttlRefused}, "UpdateContinuousBackups": {`{}`},
+		}, "CreateTable DescribeTable DescribeTable Scan DescribeTimeToLive UpdateTimeToLive DescribeTimeToLive UpdateContinuousBackups", ""},
 		"no permission": {map[string][]string{
 			"CreateTable": {`{"__type":"com.amazon.coral.service#AccessDeniedException","message":"User is not authorized"}`},
 		}, "CreateTable", "the credentials lack the permission dynamodb:CreateTable"},
+		"a table of others": {map[string][]string{
+			"CreateTable": {exists}, "DescribeTable": {active}, "Scan": {`{"Items":[{"partition":{"S":"a"},"sort":{"S":"b"},"expires":{"N":"1"}}]}`},
+		}, "CreateTable DescribeTable DescribeTable Scan", "table state has other items and is no state table"},
+		"a global table": {map[string][]string{
+			"CreateTable": {exists}, "DescribeTable": {strings.Replace(active, `"KeySchema"`, `"Replicas":[{"RegionName":"us-east-2"}],"KeySchema"`, 1)},
+		}, "CreateTable DescribeTable DescribeTable", "is a global table"},
 		"another table": {map[string][]string{
 			"CreateTable": {exists}, "DescribeTable": {strings.Replace(active, "partition", "pk", 1)},
 		}, "CreateTable DescribeTable DescribeTable", "a state table has [partition sort]"},
