@@ -19,7 +19,7 @@ import (
 
 const rtt = 10 * time.Millisecond
 
-// recorder is a commit function that notes what it was given.
+// recorder is a commit function that notes its items.
 type recorder struct {
 	mu      sync.Mutex
 	commits [][]int
@@ -64,7 +64,7 @@ func TestLingerWithoutAScope(t *testing.T) {
 	}
 }
 
-// What nobody has to wait for is sent at once: the linger is an hour here.
+// A batch that cannot grow is sent at once: the linger is an hour here.
 func TestFullBatchesAreSentAtOnce(t *testing.T) {
 	size := func(i int) int { return i }
 	for _, c := range []struct {
@@ -249,8 +249,8 @@ func TestDoAll(t *testing.T) {
 	})
 }
 
-// Only what could still grow waits for others: of a call of several commits,
-// the last, and that not when its caller says so.
+// Only a commit with room waits for others. Of several commits of a call that is the
+// last, unless its caller asks not to wait.
 func TestDoAllWaitsForOthersOnlyWithRoomLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
@@ -357,8 +357,7 @@ func TestPanicOfAMeterReleasesTheCallers(t *testing.T) {
 	})
 }
 
-// Once an item is durable, neither the Batcher nor a caller that is slow to
-// return keeps it reachable.
+// After an item is durable, the Batcher and slow callers no longer keep it in memory.
 func TestItemsAreReleased(t *testing.T) {
 	type item struct{ body [1 << 10]byte }
 	synctest.Test(t, func(t *testing.T) {

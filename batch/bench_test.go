@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// BenchmarkFlow is what a record costs from Submit to the watermark when its
-// handler sends one item to a service that answers at once.
+// BenchmarkFlow measures a record from Submit to the watermark. Its handler sends one
+// item to an instant service.
 func BenchmarkFlow(b *testing.B) {
 	for _, maxItems := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprint("max", maxItems), func(b *testing.B) {

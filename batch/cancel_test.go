@@ -55,7 +55,7 @@ func TestCommitContext(t *testing.T) {
 	}
 }
 
-// One that is gone has no say in the deadline.
+// A withdrawn item does not limit the deadline.
 func TestCommitContextWithoutTheWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -125,8 +125,8 @@ func TestRecordsShareRequests(t *testing.T) {
 	}
 }
 
-// One record from each of 2,000 shards: a due batch stays open until a slot is
-// free, and so takes what other flows bring.
+// One record from each of 2,000 shards: a due batch stays open until a slot is free,
+// and takes the items of other flows.
 func TestManyFlowsShareRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s service

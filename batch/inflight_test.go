@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/batch"
 )
 
-// Fewer commits at a time are larger ones: what waits for a slot still takes
-// items. All slots are used again once they may be.
+// With fewer commits at a time, commits are larger: a batch that waits for a slot still
+// takes items. After the limit rises, all slots are used again.
 func TestSetInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -60,7 +60,7 @@ func TestSetInFlight(t *testing.T) {
 				t.Errorf("limit %d: %s, want %s", tt.limit, got, tt.want)
 			}
 		}
-		// What waits goes as soon as it may.
+		// A waiting batch is sent as soon as a slot is free.
 		b.SetInFlight(1)
 		all.Go(func() { _ = b.Do(t.Context(), 1) })
 		time.Sleep(10 * time.Millisecond)

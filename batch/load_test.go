@@ -12,7 +12,8 @@ import (
 	"github.com/sluicehq/sluice/batch"
 )
 
-// loaded is a service that refuses what is above its capacity and takes 50 ms for the rest.
+// loaded is a service that refuses requests above its capacity, and takes 50 ms for
+// others.
 type loaded struct {
 	mu                       sync.Mutex
 	capacity                 int

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// service is what seeded commits write to; it knows what each item is to be
-// answered with and holds commits to the limits.
+// service gets the commits of a seed. It decides the answer of each item, and checks
+// the limits of commits.
 type service struct {
 	t                         *testing.T
 	seed                      uint64
@@ -85,7 +85,7 @@ type errItem int
 
 func (e errItem) Error() string { return "item failed" }
 
-// check holds an answer against what happened to the item.
+// check compares an answer with the fate of the item.
 func (s *service) check(item int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

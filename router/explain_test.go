@@ -15,8 +15,8 @@ func entity(typ, status string) sluice.Item {
 	return item.Of(item.String("id", "1"), item.String("entityType", typ), item.String("status", status))
 }
 
-// Each route says why a record does not take it, and those that say it does are
-// what Match returns.
+// Explain gives a reason for each route that does not take a record. The others are the
+// routes of Match.
 func TestExplain(t *testing.T) {
 	nothing := func(context.Context, *sluice.Record) error { return nil }
 	r := router.New()
@@ -103,7 +103,7 @@ func TestType(t *testing.T) {
 	}
 }
 
-// What Match fails altogether takes no route.
+// A record for which Match fails takes no route.
 func TestExplainFails(t *testing.T) {
 	r := router.New()
 	r.Handle("search#*", func(context.Context, *sluice.Record) error { return nil })

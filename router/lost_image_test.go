@@ -61,7 +61,7 @@ func TestRecordWithoutAnImageOfItsStream(t *testing.T) {
 		t.Errorf("a whole record: %v, called %q", err, called)
 	}
 
-	// An update may lose one image or the other. What Explain says is what Match does.
+	// An update may lose one image or the other. Explain agrees with Match.
 	for i, lost := range []recordtest.Spec{
 		{Event: sluice.Modify, New: `{"pk":{"S":"a"},"status":{"S":"x"}}`},
 		{Event: sluice.Modify, Old: `{"pk":{"S":"a"},"status":{"S":"x"}}`},
@@ -91,7 +91,7 @@ func TestRecordWithoutAnImageOfItsStream(t *testing.T) {
 		}
 	}
 
-	// Where the image tells the type, no route can be known.
+	// If only the lost image has the type, the routes are unknown.
 	r = New()
 	r.Handle("order#REMOVE", handler("order"))
 	if _, err := r.Match(nil, &rec); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "the REMOVE record has none although the stream should send one") {

@@ -53,7 +53,7 @@ func TestTypesNeedImages(t *testing.T) {
 	}
 }
 
-// A record whose type cannot be told for want of an image is not unrouted.
+// A record whose type is unknown because of a missing image is not unrouted.
 func TestRecordWithoutTheImageOfItsType(t *testing.T) {
 	const search = `{"pk":{"S":"a"},"entityType":{"S":"search"}}`
 	attribute := Attribute("entityType")
@@ -88,8 +88,8 @@ func TestRecordWithoutTheImageOfItsType(t *testing.T) {
 	}
 }
 
-// Where a change was made stands in the images: without them every change would
-// count as made in the stream's own Region.
+// The images have the Region of a change. Without them, every change would count as
+// made in the stream's own Region.
 func TestRegionsWithoutImages(t *testing.T) {
 	r := New(TypeFrom(Table(nil)))
 	r.Handle("*#*", nothing, Regions("us-east-1"))
@@ -101,7 +101,7 @@ func TestRegionsWithoutImages(t *testing.T) {
 	}
 }
 
-// A backfill asks which routes take its records: those that write it out.
+// A backfill asks for its routes: those with SNAPSHOT in their pattern.
 func TestSnapshotRoutes(t *testing.T) {
 	r := New()
 	for _, patterns := range []string{"a#*", "*#*", "a#INSERT a#MESSAGE", "a#SNAPSHOT", "*#SNAPSHOT", "a#INSERT b#SNAPSHOT"} {

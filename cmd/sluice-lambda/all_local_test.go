@@ -58,7 +58,7 @@ func TestAllRoutesAsAFunction(t *testing.T) {
 	f.checkMetrics()
 }
 
-// fill writes what is handled first.
+// fill writes the first items.
 func (w *world) fill() {
 	for n := 1; n <= 4; n++ {
 		for order := range 5 {
@@ -83,7 +83,7 @@ func (w *world) fill() {
 	}
 }
 
-// empty deletes what has children, and an order.
+// empty deletes the parents, and an order.
 func (w *world) empty() {
 	for _, m := range []string{"many", "few"} {
 		w.delete("maps", `{"user_id":"u","map_id":"`+m+`"}`)
@@ -91,7 +91,7 @@ func (w *world) empty() {
 	w.delete("orders", `{"id":"o0"}`)
 }
 
-// missing says what is not yet as it should be: after fill, or after empty, too.
+// missing describes an effect that is still missing after fill, or after empty.
 func (w *world) missing(emptied bool) string {
 	var all []string
 	is := func(what, got, want string) {
@@ -138,7 +138,7 @@ func (w *world) missing(emptied bool) string {
 	return strings.Join(all, "; ")
 }
 
-// check is about what was sent: all in order, once, and nothing else.
+// check checks the sent messages: all of them, in order, once, and no others.
 func (w *world) check() {
 	w.t.Helper()
 	for order, got := range w.changes {
@@ -172,7 +172,7 @@ func (w *world) check() {
 	}
 }
 
-// checkMetrics compares what the processes wrote with what the service saw.
+// checkMetrics compares the written metrics with the service's counts.
 func (f *triggered) checkMetrics() {
 	t := f.w.t
 	t.Helper()

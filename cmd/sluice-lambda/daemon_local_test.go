@@ -27,7 +27,8 @@ func TestAllRoutesAsADaemon(t *testing.T) {
 	}
 	w.proxy["search"].Fail(streamtest.ProxyFault{Match: bulk, After: 1, Times: 8, Status: 503})
 	w.proxy["sqs"].Fail(streamtest.ProxyFault{Op: "SendMessageBatch", After: 2, Times: 4, Status: 500})
-	// What a receive takes whose caller was killed is hidden for a minute: none waits long.
+	// A receive whose caller is killed hides its messages for a minute: make receives
+	// short.
 	w.proxy["sqs"].Fail(streamtest.ProxyFault{Op: "ReceiveMessage", Rewrite: func(request []byte, send func([]byte) (int, []byte)) []byte {
 		_, answer := send(bytes.Replace(request, []byte(`"WaitTimeSeconds":20`), []byte(`"WaitTimeSeconds":1`), 1))
 		return answer

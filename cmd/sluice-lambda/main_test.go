@@ -35,7 +35,7 @@ type queues struct {
 	refuse func(queue string) refusal // of what is sent to a queue; nil takes all
 }
 
-// refusal is what SQS says of a message; without a code it takes it.
+// refusal is the answer of SQS to a message. Without a code SQS accepts it.
 type refusal struct {
 	Code        string
 	SenderFault bool
@@ -147,8 +147,8 @@ func TestFunction(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
-	// One that passes, one that does not, and one that the expression makes no
-	// sense of: it is parked, and the batch goes on.
+	// One record passes, one does not, and for one the expression fails: that record is
+	// parked, and the batch continues.
 	event := recordtest.Event(recordtest.New(order(`{"N":"2"}`, "a")), recordtest.New(order(`{"N":"1"}`, "b")), recordtest.New(order(`{"S":"\uFFFF"}`, "c")))
 	answer, err := fn.Invoke(t.Context(), event, localtest.Patience)
 	if err != nil || string(answer.Payload) != `{"batchItemFailures":[]}` {
@@ -183,8 +183,9 @@ func TestFunction(t *testing.T) {
 	}
 }
 
-// What the queue of dead letters refuses is not lost: for the moment, it is sent
-// again; for good, the batch ends before it, and those after it come again too.
+// A letter that the dead-letter queue refuses is not lost. After a temporary refusal it
+// is sent again. After a permanent one the batch ends before its record, and later
+// records come again.
 func TestDeadLettersRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -236,7 +237,7 @@ func TestDeadLettersRefused(t *testing.T) {
 	}
 }
 
-// Without a queue for them, what fails for good stops its batch.
+// Without a dead-letter queue, a permanent failure stops its batch.
 func TestNoDeadLetters(t *testing.T) {
 	q := newQueues(t)
 	fn, err := start(t, strings.Replace(file, "deadLetter", "#", 1), new(bytes.Buffer), "CALLS="+q.URL+"/1/calls", "SLUICE_EMF=off")
@@ -296,7 +297,7 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// A package that was made under a umask of 077 says what is wrong with it.
+// The error for a package made with umask 077 explains the mistake.
 func TestUnreadableFile(t *testing.T) {
 	dir := filepath.Dir(bootstrap)
 	path := filepath.Join(dir, "unreadable.yaml")

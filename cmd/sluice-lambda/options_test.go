@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
-// What the file says of a function reaches it.
+// The function gets its settings of the file.
 func TestFileReachesFunction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sluice.yaml")
 	t.Setenv("SLUICE_CONFIG", path)

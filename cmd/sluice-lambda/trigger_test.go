@@ -22,8 +22,8 @@ import (
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 )
 
-// triggered is the bootstrap under the service, with what the service knows of
-// its invocations.
+// triggered is the bootstrap under the service, with the service's record of its
+// invocations.
 type triggered struct {
 	w    *world
 	fn   *runtimeapi.Function // nil while there is no process
@@ -88,7 +88,7 @@ func (f *triggered) invoke(event []byte, records int) (failures []string, ok boo
 	return failures, true
 }
 
-// end takes what the process wrote.
+// end reads the output of the process.
 func (f *triggered) end() {
 	if f.fn == nil {
 		return

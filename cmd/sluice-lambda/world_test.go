@@ -92,8 +92,7 @@ routes:
 deadLetter: {queue: NAME-dead}
 `
 
-// world is that file on real servers, behind proxies that kill whoever runs it
-// as it writes.
+// world is that file on real servers. Proxies kill the running process at its writes.
 type world struct {
 	t      *testing.T
 	name   string
@@ -111,7 +110,7 @@ type world struct {
 	writes int
 	kills  int
 
-	// What was received, in order.
+	// Received messages, in order.
 	changes map[string][]string // by order
 	steps   map[string]string   // bodies by dedupe key
 	again   []string            // keys of messages that came with another body
@@ -250,7 +249,7 @@ func (w *world) killAt(nth, most int) {
 	}
 }
 
-// running says how to kill what runs now.
+// running sets the function that kills the running process.
 func (w *world) running(kill func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -302,8 +301,8 @@ func plain(t *testing.T, text string) sluice.Item {
 	return it
 }
 
-// receive takes the messages of a queue that are there, and deletes those that
-// done has no error for.
+// receive receives the messages of a queue. It deletes a message if done returns no
+// error.
 func (w *world) receive(queue string, done func(body string) error) {
 	w.t.Helper()
 	out, err := w.queues.ReceiveMessage(w.t.Context(), &awssqs.ReceiveMessageInput{
@@ -322,8 +321,8 @@ func (w *world) receive(queue string, done func(body string) error) {
 	}
 }
 
-// consume is the programs that take what the file sends: it writes the changes of
-// orders down, and makes the attempts of calls.
+// consume stands for the consumers of the file's messages: it notes the changes of
+// orders, and makes the attempts of calls.
 func (w *world) consume() {
 	w.receive("changes.fifo", func(body string) error {
 		var m struct{ ID string }
@@ -334,7 +333,7 @@ func (w *world) consume() {
 	w.receive("tries", w.try)
 }
 
-// try does what a message of an escalation asks for.
+// try handles a message of an escalation.
 func (w *world) try(body string) error {
 	var m struct {
 		Kind, Escalation, Step, DedupeKey string

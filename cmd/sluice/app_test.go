@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehq/sluice/internal/config"
 )
 
-// A route is found by its name, or because it is the only one of its kind; what
-// is said otherwise helps to name it.
+// A route is found by its name, or as the only one of its kind. Otherwise the error
+// helps to name it.
 func TestRoute(t *testing.T) {
 	app := &config.App{Routes: []config.BuiltRoute{
 		{Name: "orders"}, {Name: "delete maps", Cascade: new(cascade.Cascade)}, {Name: "delete users", Cascade: new(cascade.Cascade)},

@@ -31,7 +31,7 @@ routes:
     project: {index: "{shelf}", id: "l-{order}-{line}", version: "attribute:rev", fields: {app: shop}}
 `
 
-// A repair deletes what is surely a ghost, and not too much at a time.
+// A repair deletes certain ghosts only, and not too many at a time.
 func TestAuditBrake(t *testing.T) {
 	w := newFileWorld(t, sharedWorldText)
 	w.sluice(0, []string{"validate", "--connect"}, "2 routes") // makes the index

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/audit"
 )
 
-// What an audit that failed has counted is no result; what it found is.
+// The counts of a failed audit are no result. Its differences are.
 func TestReportOfFailure(t *testing.T) {
 	for _, tt := range []struct {
 		result audit.Result
@@ -57,7 +57,7 @@ func TestReportIsShort(t *testing.T) {
 	}
 }
 
-// What stops a repair says what was compared, and which flag goes on.
+// The error that stops a repair says what Sluice compared, and which flag continues.
 func TestReportOfTheWrongTable(t *testing.T) {
 	url := "http://localhost:8000"
 	from := (&source{cfg: aws.Config{BaseEndpoint: &url}, tables: []string{"shops"}, index: "shop"}).place()

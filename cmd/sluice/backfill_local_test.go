@@ -82,7 +82,7 @@ func TestBackfillIntoAnIndex(t *testing.T) {
 	for i := range items {
 		put(i, "5")
 	}
-	// What a daemon wrote meanwhile, at a newer version and at an older one.
+	// Documents that a daemon wrote meanwhile, at a newer and at an older version.
 	request(t, "PUT", search+"/"+index+"/_doc/o1?version=6&version_type=external", `{"n":-1}`)
 	request(t, "PUT", search+"/"+index+"/_doc/o2?version=4&version_type=external", `{"n":-1}`)
 
@@ -120,7 +120,8 @@ func TestBackfillIntoAnIndex(t *testing.T) {
 		t.Errorf("a second time: %s%s", stdout, stderr)
 	}
 
-	// An item without a version is no document: it is told, and kept.
+	// An item without a version gets no document. The command reports it, and keeps it
+	// as a dead letter.
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
 		"pk": &types.AttributeValueMemberS{Value: "bad"}, "entityType": &types.AttributeValueMemberS{Value: "order"},
 	}}); err != nil {

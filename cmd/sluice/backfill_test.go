@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// What is written into one cluster says nothing about another; who writes it, and
-// in which order the hosts are named, is no matter.
+// Backfills into two clusters are different. The user and the order of the hosts make
+// no difference.
 func TestBackfillName(t *testing.T) {
 	name := func(urls ...string) string {
 		return (&target{projectionFlags: projectionFlags{urls: urls, index: "orders", id: "{pk}", versionAttribute: "rev"}}).name()

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// What items are called cannot do anything to a terminal, wherever it is printed.
+// Names of items cannot control a terminal, in any output.
 func TestClean(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain text\n\tü 漢 🎈":      "plain text\n\tü 漢 🎈",
@@ -60,9 +60,9 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// Nothing that others wrote paints or begins a line, wherever a command shows it: the
-// output is that of a harmless text, with the text as plain shows it. So what is
-// painted there is ours.
+// Text from outside never colours the output or begins a line, in any command. The
+// output equals the output for a harmless text, with the text as plain shows it. So
+// every colour is Sluice's.
 func TestOthersTextIsPlainEverywhere(t *testing.T) {
 	const harmless, evil = "HARMLESS", "\x1b[31mred\x1b[0m\nready\t\u202e\u009b2J"
 	letter := func(text string) letters.Outline {
@@ -181,7 +181,7 @@ func TestCleanOverWrites(t *testing.T) {
 	}
 }
 
-// What paint makes is left as it is.
+// clean leaves Sluice's own colours.
 func TestCleanLeavesPaint(t *testing.T) {
 	p := paint{on: true}
 	for _, text := range []string{p.bold("x"), p.faint("x"), p.good("x"), p.bad("x"), p.in("x", color.FgCyan), p.in("x", color.FgYellow)} {

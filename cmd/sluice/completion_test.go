@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Where no file is meant, a shell proposes none: not for the flags, and not for
-// the arguments.
+// A shell proposes files only for flags and arguments that are files.
 func TestFilesAreProposedWhereTheyAreMeant(t *testing.T) {
 	t.Chdir(t.TempDir())
 	files := []string{"--config", "--state", "--token-file", "--file", "--failed", "--letter-key-file", "--bootstrap", "--opensearch-ca", "--indices", "--schema",
@@ -41,7 +40,7 @@ func TestFilesAreProposedWhereTheyAreMeant(t *testing.T) {
 	})
 }
 
-// What is known is proposed.
+// Completion proposes the names in the configuration.
 func TestNamesAreProposed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	path, _ := parkedAs(t, "orders", "shop")

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
-// docs/dead-letters.md has what sluice dlq show says.
+// docs/dead-letters.md has the advice of sluice dlq show.
 func TestReferenceOfErrors(t *testing.T) {
 	const file = "../../docs/dead-letters.md"
 	have, err := os.ReadFile(file)
@@ -80,7 +80,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// The commands are those of the letter: where it is, and what it needs.
+// The advice has commands for this letter, with its place and the flags that it needs.
 func TestAdviceNamesTheLetter(t *testing.T) {
 	o := letters.Outline{ID: "1-cea09b3487a1562c", Kind: "record", Route: "it's $1", Last: letters.Fault{Error: "x"}, First: letters.Fault{Error: "AccessDenied"}}
 	if got := adviceFor(o).text(o, " --queue ROUTE"); !strings.Contains(got, "\n  [1] sluice dlq redrive --route 'it'\\''s $1' --queue ROUTE\nA route that refuses redriven records needs --allow 'it'\\''s $1'.") {

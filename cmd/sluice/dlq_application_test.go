@@ -35,8 +35,8 @@ func parkedAs(t *testing.T, apps ...string) (path, id string) {
 	return path, id
 }
 
-// Who asks for the dead letters of an application that has none is told which
-// have some: those of a program have its name, which no flag and no file says.
+// If an application has no dead letters, the command names the applications that have
+// some. Letters of a program have the program's name, which is in no flag and no file.
 func TestDeadLettersOfAnotherApplication(t *testing.T) {
 	t.Chdir(t.TempDir())
 	one, id := parkedAs(t, "orders")

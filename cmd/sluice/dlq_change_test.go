@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// A line about a redrive says id, route and cause once each, and what to do.
+// A line about a redrive names id, route and cause once each, and says what to do.
 func TestOutcomeLines(t *testing.T) {
 	for _, tt := range []struct {
 		name, route string
@@ -65,7 +65,7 @@ func TestOutcomeLines(t *testing.T) {
 	}
 }
 
-// What a daemon parks after the letters were counted, nobody has agreed to delete.
+// purge does not delete letters that the daemon parks after the question.
 func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
 	box := letters.NewBox(state.NewMemory(), "app")
 	parks := func(n int) {
@@ -126,7 +126,7 @@ func TestPartsOfIDsAreLookedUpFirst(t *testing.T) {
 	}
 }
 
-// One that cannot be read is named, with what can be done.
+// A redrive names an unreadable letter, and says what to do.
 func TestOutcomeLineBehindUnreadable(t *testing.T) {
 	store := state.NewMemory()
 	box := deadletter.NewBox(store, "sluice")

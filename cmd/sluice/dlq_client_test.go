@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// asked is what a command says of a daemon.
+// asked runs a command against a daemon, and returns its exit code and output.
 func asked(t *testing.T, daemon http.Handler, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -74,7 +74,7 @@ func TestRedriveThatIsCutOff(t *testing.T) {
 	}
 }
 
-// What is asked of a daemon is what was said.
+// The command sends its flags to the daemon unchanged.
 func TestAskedOfADaemon(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"redrive --all --dry-run", "POST /deadletters/redrive?dryRun=1"},
@@ -100,7 +100,7 @@ func TestAskedOfADaemon(t *testing.T) {
 	}
 }
 
-// What was parked before a time is deleted, and no more than that.
+// purge --until deletes the letters parked before that time, and no others.
 func TestPurgeUntil(t *testing.T) {
 	box := letters.NewBox(state.NewMemory(), "app")
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1), Shard: "shard"})

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
-// proposals are what a shell is told at the end of a command.
+// proposals returns the shell completions at the end of a command.
 func proposals(t *testing.T, env map[string]string, args ...string) string {
 	t.Helper()
 	var stdout, stderr strings.Builder

@@ -157,7 +157,7 @@ func TestLettersOfAQueue(t *testing.T) {
 	if err := send("no letter"); err != nil {
 		t.Fatal(err)
 	}
-	// One that somebody without the key has made.
+	// A letter made without the key.
 	var forged string
 	if err := deadletter.Sender(func(_ context.Context, e deadletter.Entry, data []byte) error {
 		forged, err = e.ContentID()
@@ -193,8 +193,8 @@ func TestLettersOfAQueue(t *testing.T) {
 	}
 }
 
-// While others have messages of the queue in hand, what is here may be behind what
-// they have: nothing is run, unless order does not matter.
+// While other receivers hide messages of the queue, they may have earlier letters. A
+// redrive refuses, unless order does not matter.
 func TestLettersOfAQueueInOtherHands(t *testing.T) {
 	o := newOncall(t)
 	api := sqs.NewFromConfig(localtest.SQS(t))

@@ -44,8 +44,8 @@ func parkSome(ts *testscript.TestScript, letters state.Letters) {
 	ts.Check(box.ParkGap(ctx, &sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "shard", After: recordtest.Sequence(5)}))
 }
 
-// parkOdd parks a record that is no JSON, one by reference, and one that a newer
-// program wrote.
+// parkOdd parks three unusual letters: a record that is no JSON, a record by reference,
+// and a letter of a newer program.
 func parkOdd(ts *testscript.TestScript, letters state.Letters) {
 	ctx := ts.Value(testKey{}).(*testing.T).Context()
 	rec := sluice.DecodeRecord([]byte("no \xff JSON"))
@@ -64,7 +64,7 @@ func parkOdd(ts *testscript.TestScript, letters state.Letters) {
 
 type testKey struct{}
 
-// scriptCommands are what the scripts about dead letters and state can do.
+// scriptCommands are the commands of the scripts about dead letters and state.
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	// letters FILE makes a state file, or with -file a dead-letter file; -odd makes
 	// one of letters that are out of the ordinary.
@@ -85,8 +85,8 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		fill(ts, s)
 		ts.Check(s.Close())
 	},
-	// shards FILE makes a state file with a stream: a parent with two children, of
-	// which one has a child.
+	// shards FILE makes a state file with a stream: a parent, two children, and a child
+	// of one of these.
 	"shards": func(ts *testscript.TestScript, _ bool, args []string) {
 		ctx := ts.Value(testKey{}).(*testing.T).Context()
 		s, err := boltstate.Open(ts.MkAbs(args[0]), boltstate.Options{})
@@ -163,8 +163,8 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	},
 }
 
-// halfDown has a route that fails for 50 items until they are parked, and one that
-// works.
+// halfDown has two routes. The first fails for 50 items until they are parked, the
+// second works.
 type halfDown struct{ parked atomic.Bool }
 
 func (h *halfDown) States() []flow.RouteState {

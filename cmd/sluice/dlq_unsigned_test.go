@@ -34,7 +34,7 @@ type signed struct {
 	letterkeys.Keys
 }
 
-// Letters that are named one by one run one by one; those that are not stay.
+// --unsigned runs the letters that it names. Other unsigned letters stay.
 func TestRedriveOfUnsigned(t *testing.T) {
 	store := state.NewMemory()
 	plain := deadletter.NewBox(store, "app")

@@ -135,7 +135,7 @@ func texts(pairs ...string) map[string]types.AttributeValue {
 	return it
 }
 
-// sluice runs a command; says are texts of what it prints.
+// sluice runs a command. Its output must contain the texts says.
 func (w *fileWorld) sluice(code int, args []string, says ...string) string {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -162,7 +162,7 @@ func TestByTheFile(t *testing.T) {
 	w.put("lines", "order", "9", "line", "a", "entityType", "line", "rev", "1") // whose order is not there
 	w.sluice(0, []string{"validate", "--connect"}, "4 routes")
 
-	// What is said of one item.
+	// Explain one item.
 	w.sluice(2, []string{"explain", "--key", `{"order":"1"}`}, "--table is missing")
 	orders := []string{"explain", "--table", w.name + "-orders", "--key"}
 	w.sluice(1, append(orders, `{"order":"7"}`), "there is no item with the key order=7")

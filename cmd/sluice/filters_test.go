@@ -190,8 +190,8 @@ func randomRecord(r *rand.Rand, view sluice.View) sluice.Record {
 	return streamtest.Remove(table, randomItem(r, pk), opt)
 }
 
-// Whatever a route takes gets through the filters, of every view, whether the
-// filters know it or not; and filters stay within the limits.
+// The filters pass every record that a route takes, for every view and with an unknown
+// view. The filters stay within Lambda's limits.
 func TestFiltersDropNothing(t *testing.T) { filtersDropNothing(t, 200) }
 
 func filtersDropNothing(t *testing.T, seeds int) {
@@ -232,7 +232,8 @@ func filtersDropNothing(t *testing.T, seeds int) {
 	}
 }
 
-// The help says so: what the router refuses for its type, the filters drop.
+// As the help says, filters drop records whose type attribute is not a string. The
+// router refuses them.
 func TestFiltersDropTypesThatAreNoStrings(t *testing.T) {
 	cfg := config.Config{Routes: []config.Route{{Name: "r", On: config.Strings{"order#*"}}}}
 	r := router.New()

@@ -24,7 +24,7 @@ First repair the effects: sluice audit --repair for documents, sluice recount
 	list := &cobra.Command{
 		Use:     "list",
 		Short:   "List the open gaps",
-		Long:    "List the gaps of the running daemon that nobody has acknowledged.",
+		Long:    "List the open gaps of the running daemon.",
 		Example: `  sluice gaps list --json | jq '.gaps[].lost'`,
 		Args:    noArguments,
 	}

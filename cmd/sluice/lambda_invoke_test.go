@@ -21,8 +21,8 @@ import (
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 )
 
-// A built function runs beside its package as under Lambda: it takes the file
-// that is packed with it, does its work, and Lambda would send again what failed.
+// A built function runs in its package as under Lambda. It reads the packed file and
+// handles the event. The answer names the failed records.
 func TestLambdaInvokeABuiltFunction(t *testing.T) {
 	sent := make(chan string, 10)
 	sqs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,7 +105,7 @@ func TestLambdaInvokeOnAnotherMachine(t *testing.T) {
 	}
 }
 
-// One that gives no answer is ended when its time is over.
+// A function without an answer is killed at its timeout.
 func TestLambdaInvokeWithoutAnAnswer(t *testing.T) {
 	log := &functionLog{}
 	_, err := invokeOnce(t.Context(), runtimeapi.Command{Path: os.Args[0], Env: []string{"FUNCTION=silent"}, Stdout: log, Stderr: log}, []byte("{}"), 20*time.Millisecond)
@@ -114,7 +114,8 @@ func TestLambdaInvokeWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// Metrics are told from the log, also where writes cut lines, and added up.
+// The command separates metrics from the log, also if writes cut lines, and adds them
+// up.
 func TestFunctionLog(t *testing.T) {
 	var live strings.Builder
 	l := &functionLog{live: &live}

@@ -60,7 +60,7 @@ routes:
 		t.Fatal(err)
 	}
 	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents expected, 3 in the index: 0 missing") // the alias hides it
-	// One that another program has copied.
+	// A document that another program has copied.
 	body = fmt.Sprintf(`{"sluice":{"sequence":%q,"deleted":%q}}`, sequence, time.Now().UTC().Format(time.RFC3339))
 	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/copied?refresh=true", []byte(body), nil); err != nil {
 		t.Fatal(err)

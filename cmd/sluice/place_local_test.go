@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A table that is not there is said in the same words by validate and by run: the
-// table, where it was looked for and what has set that, and what to do.
+// validate and run report a missing table in the same words: the table, the endpoint
+// and its setting, and what to do.
 func TestMissingTable(t *testing.T) {
 	o := newOncall(t)
 	o.table = "no-such-table"

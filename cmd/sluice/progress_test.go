@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehq/sluice/internal/snapshot"
 )
 
-// Lines tell how far it is and when it will be there, as of this process: what
-// was done before a restart says nothing about its pace.
+// Lines show the progress and the remaining time. The pace counts this process's work
+// only, not work before a restart.
 func TestShow(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	var out, errs bytes.Buffer

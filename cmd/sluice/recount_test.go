@@ -93,7 +93,7 @@ func TestRecountBrake(t *testing.T) {
 	}
 }
 
-// What a repair would leave is no advice to run it.
+// The output advises a repair only if a repair would change a counter.
 func TestVerdictOfARecount(t *testing.T) {
 	for _, tt := range []struct {
 		r    recounting
@@ -155,8 +155,8 @@ func TestRecountOfATextSaysWhich(t *testing.T) {
 	})
 }
 
-// An index of children that is not there is told before a recount needs it. Other
-// errors may be those of the parent that was made up.
+// validate reports a missing index of children. It ignores other errors: the made-up
+// parent may cause them.
 func TestIndexFault(t *testing.T) {
 	for text, tells := range map[string]bool{
 		"": false, "ValidationException: Condition parameter type does not match schema type": false,
@@ -177,7 +177,7 @@ func TestIndexFault(t *testing.T) {
 	}
 }
 
-// Where nothing was looked at, the error is all that is said.
+// Without a counted parent, the output is the error alone.
 func TestRecountThatFailsAtOnce(t *testing.T) {
 	for asJSON, want := range map[bool]string{
 		false: "",
@@ -193,7 +193,7 @@ func TestRecountThatFailsAtOnce(t *testing.T) {
 	}
 }
 
-// Ctrl-C while it waits: what is known so far is told, and that it was stopped.
+// At Ctrl-C a waiting recount prints its results so far, and that it was stopped.
 func TestRecountIsStopped(t *testing.T) {
 	for _, tt := range []struct {
 		asJSON bool

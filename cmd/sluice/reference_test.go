@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/cli.md")
 
-// docs/cli.md says what the commands say.
+// docs/cli.md has the help of the commands.
 func TestReference(t *testing.T) {
 	const file = "../../docs/cli.md"
 	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
@@ -35,8 +35,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// Every command that does something has a description and an example, and those
-// that print data do so for machines, too.
+// Every command has a description and an example. Every command that prints data has
+// --json.
 func TestCommandsAreDescribed(t *testing.T) {
 	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
 	noJSON := map[string]bool{ // what they print is a file, a script or a log, or JSON anyway
@@ -105,7 +105,7 @@ func reference(root *cobra.Command) string {
 	return b.String()
 }
 
-// writeFlags describes flags below a title, and only names those that are shared.
+// writeFlags describes flags below a title. It only names shared flags.
 func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) {
 	own, common := pflag.NewFlagSet("", pflag.ContinueOnError), ""
 	flags.VisitAll(func(f *pflag.Flag) {

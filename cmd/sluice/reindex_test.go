@@ -50,7 +50,8 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// Indices that differ by what is parked say where to look and what to do.
+// If parked records make the indices differ, the error says where to look and what to
+// do.
 func TestDiffering(t *testing.T) {
 	err := differing(fmt.Errorf("swapping: %w", &reindex.NotEqualError{Comparison: reindex.Comparison{
 		Current: "a-1", Other: "a-2", Differences: []reindex.Difference{{ID: "p-6", Other: 3}},
@@ -70,8 +71,7 @@ func TestDiffering(t *testing.T) {
 	}
 }
 
-// How far a reindex is can be read by programs, also at the end of a step that had
-// nothing to do.
+// Programs can read the step of a reindex, also after a step without work.
 func TestReindexStatusJSON(t *testing.T) {
 	search := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -103,7 +103,7 @@ func TestReindexStatusJSON(t *testing.T) {
 	}
 }
 
-// A comparison says to programs what differs, and that something does.
+// The JSON of a comparison lists the differences.
 func TestComparisonJSON(t *testing.T) {
 	var stdout bytes.Buffer
 	r := reindexing{stdout: &stdout, asJSON: true}

@@ -44,7 +44,7 @@ func TestReplayOfAReferenceThatNoRouteTakes(t *testing.T) {
 	}
 }
 
-// fullOnce is a file on a disk that is full for one write, of which half is left.
+// fullOnce is a file on a disk that is full for one write, and keeps half of it.
 type fullOnce struct {
 	*os.File
 	full bool
@@ -67,8 +67,8 @@ func (f *fullOnce) Truncate(n int64) error {
 	return f.File.Truncate(n)
 }
 
-// A flow parks again when the file was full: what is left of the first try must
-// not spoil the line.
+// A flow parks again when the file was full. The half line of the first try must not
+// spoil the next line.
 func TestFailedFileThatWasFull(t *testing.T) {
 	for name, tt := range map[string]struct {
 		truncate error

@@ -25,7 +25,7 @@ limits: {concurrency: 1, window: 2, windowBytes: 3, heldBytes: 5, maxAhead: 4, o
 daemon: {state: s.db, listen: "127.0.0.1:1", tokenFile: t, allowHosts: h, pprof: true, requireSinks: true, grace: 6s, logFormat: json, logLevel: warn}
 `
 
-// What the file says of a daemon reaches it, each field; a flag goes before it.
+// Every daemon field of the file reaches the daemon. A flag wins over its field.
 func TestFileReachesDaemon(t *testing.T) {
 	cfg, err := config.Parse("f", "", []byte(everything), nil)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestFileReachesDaemon(t *testing.T) {
 	}
 }
 
-// Who runs a file is told what to write into it, not which flag there is.
+// With a configuration file, the error names the missing field, not the flag.
 func TestStartIsMissingInFile(t *testing.T) {
 	svc := streamtest.NewService(t)
 	svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})

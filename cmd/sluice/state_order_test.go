@@ -16,8 +16,7 @@ import (
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
-// A list is by table, whatever the order of ARNs, and shards are in the order of their
-// creation.
+// state list sorts by table, not by ARN, and shards by their creation.
 func TestOrderOfState(t *testing.T) { synctest.Test(t, orderOfState) }
 
 func orderOfState(t *testing.T) {

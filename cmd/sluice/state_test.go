@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// What reset says is what a poller does afterwards: repeat, or skip.
+// The poller repeats or skips the records that reset has named.
 func TestResetMeansWhatItSays(t *testing.T) { synctest.Test(t, resetMeansWhatItSays) }
 
 func resetMeansWhatItSays(t *testing.T) {

@@ -18,8 +18,7 @@ func statusCommand(c *cli) *cobra.Command {
 		Use:   "status",
 		Short: "Show the running daemon, and why it is not ready",
 		Long: `Show the running daemon: why it is not ready, which routes fail, how far behind its
-shards are, and which records are parked. sluice finds the token beside the state
-file.
+shards are, and which records are parked.
 
 --link prints a link for a browser. Open it and press its button within a minute. It
 works once, and gives access for 12 hours.`,

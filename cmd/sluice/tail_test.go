@@ -94,8 +94,7 @@ REMOVE  order  pk=1  (expired)  entityType status total
 	})
 }
 
-// A text is told from a number where they could be confused, and a route that
-// would fail is named.
+// The output marks a text that looks like a number, and names a route that would fail.
 func TestTailTellsTypesAndFailures(t *testing.T) {
 	service := streamtest.NewService(t)
 	table := service.CreateTable("orders", streamtest.TableOptions{})
@@ -165,7 +164,7 @@ func TestTailOne(t *testing.T) {
 	}
 }
 
-// What a stream's view leaves out is not told as a change.
+// An image that the stream's view leaves out is not shown as a change.
 func TestChanged(t *testing.T) {
 	old := item.Of(item.String("pk", "1"), item.String("a", "1"), item.String("b", "1"))
 	now := item.Of(item.String("pk", "1"), item.String("b", "2"), item.String("c", "1"))
@@ -250,8 +249,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// Who names a table that is not there is told so, and not before that it is
-// waited for.
+// tail reports a missing table at once, without a line about waiting.
 func TestTailOfNoTableDoesNotWait(t *testing.T) {
 	service := streamtest.NewService(t)
 	service.CreateTable("orders", streamtest.TableOptions{})

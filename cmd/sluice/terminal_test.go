@@ -51,7 +51,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// A bar's line is that of a status: what is printed beside it stands on its own.
+// A bar is on the status line. Other output is on lines of its own.
 func TestBarsOnScreen(t *testing.T) {
 	var out strings.Builder
 	s := &screen{out: &out, width: func() int { return 40 }}

@@ -12,8 +12,7 @@ import (
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
-// Who answers at a daemon's address does not have the token sent on to another
-// port, and has nothing but the request itself changed.
+// A redirect gets no token: the command follows no redirect of a daemon.
 func TestTokenFollowsNoRedirect(t *testing.T) {
 	const token = "a-token-of-20-letters"
 	sent := ""

@@ -15,8 +15,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// Each mistake is counted and told, also where those with a place are joined to
-// others.
+// Every mistake is printed and counted, with or without a place.
 func TestMistakesAreCounted(t *testing.T) {
 	placed := config.Errors{{File: "f", Line: 1, Problem: "a"}, {File: "f", Line: 2, Problem: "b"}}
 	one := errors.New("one")
@@ -46,8 +45,8 @@ func TestMistakesAreCounted(t *testing.T) {
 	}
 }
 
-// An index that is not there keeps nobody from running, and is told of; a table
-// that is not there has its place in the file.
+// A missing index is only a warning. The error of a missing table has its place in the
+// file.
 func TestWhatIsMissing(t *testing.T) {
 	svc := streamtest.NewService(t)
 	svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})

@@ -14,9 +14,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// schema is what a version of the AWS provider knows of a resource, or of a block
-// within. testdata has what tools/deploy/awsschema extracted, of the oldest
-// version that the modules allow and of a new one.
+// schema describes a resource, or a block in it, in a version of the AWS provider.
+// testdata has the schemas of the oldest allowed version and of a new one, extracted by
+// tools/deploy/awsschema.
 type schema struct {
 	Required, Single bool
 	Attributes       map[string]string // such as "required string"
@@ -74,7 +74,7 @@ func (m module) required(name string) string {
 	return ""
 }
 
-// wrong is what the provider would refuse.
+// wrong returns the mistakes that the provider would refuse.
 func (p provider) wrong(m module) (all []string) {
 	for _, b := range m.blocks {
 		if b.Type != "resource" && b.Type != "data" {
@@ -164,8 +164,8 @@ func (s schema) wrong(body *hclsyntax.Body, eval *hcl.EvalContext, name string, 
 	return all
 }
 
-// fits reports whether an expression can be of a kind. It knows literals, and what
-// is written as a list or a map; of references it knows nothing.
+// fits reports whether an expression can be of a kind. It checks literals, lists and
+// maps. It accepts every reference.
 func fits(expr hclsyntax.Expression, eval *hcl.EvalContext, kind string) bool {
 	switch expr.(type) {
 	case *hclsyntax.TupleConsExpr:

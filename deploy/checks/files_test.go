@@ -52,7 +52,8 @@ func jsonFile(t *testing.T, path ...string) doc {
 	return d
 }
 
-// at is what is found by keys (string) and indices (int); it must be there.
+// at returns the value at a path of keys (string) and indices (int). The value must
+// exist.
 func (d doc) at(path ...any) doc {
 	d.t.Helper()
 	for _, p := range path {

@@ -21,7 +21,7 @@ import (
 const (
 	chart = "deploy/helm/sluice"
 	full  = "deploy/helm/sluice/ci/full-values.yaml"
-	// minimal is what a user has to set.
+	// minimal is the only required setting.
 	minimal = "--set-file=config=deploy/compose/sluice.yaml"
 )
 
@@ -176,8 +176,8 @@ func TestHelmRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-// The chart works with its defaults and a configuration. Without one it says what
-// to set.
+// The chart works with its defaults and a configuration. Without a configuration the
+// error says what to set.
 func TestHelmSaysThatItNeedsAConfiguration(t *testing.T) {
 	out, err := try(t, helm(t), "template", "s", chart, "--kube-version", "1.37")
 	if err == nil || !strings.Contains(out, "--set-file config=sluice.yaml") || !strings.Contains(out, "existingConfigMap=NAME") {
@@ -323,7 +323,7 @@ func TestHelmMonitoring(t *testing.T) {
 	if got := exprs(rendered(t, "1.37", minimal, "--set", "prometheusRule.enabled=true")["PrometheusRule"].at("spec")); !slices.Equal(got, want) {
 		t.Errorf("the chart's rules are %q, want %q", got, want)
 	}
-	// Another release's daemon must not stand in for one that is absent.
+	// Another release's daemon must not hide an absent one.
 	for i := range want {
 		want[i] = strings.ReplaceAll(want[i], `up{job="sluice"}`, `up{job="sluice",namespace="n",pod="search-sluice-0"}`)
 	}

@@ -100,8 +100,8 @@ func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 	}
 }
 
-// askedBy are the files of a use that asks a store, by its policy: what they say
-// tells which actions that takes.
+// askedBy are the files of a use that calls a store, by its policy. Their calls show
+// the needed actions.
 var askedBy = map[string][]string{
 	"audit.json":    {"cmd/sluice/audit.go", "internal/snapshot/client.go"},
 	"cascade.json":  {"internal/config/cascade.go"},

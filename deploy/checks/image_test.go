@@ -40,7 +40,7 @@ func TestImagesAreSmallPinnedAndNotRoot(t *testing.T) {
 	}
 }
 
-// The build in an image has the module without what .dockerignore leaves out.
+// The build in an image has the module without the files in .dockerignore.
 func TestImagesHaveWhatTheBuildReads(t *testing.T) {
 	ignored := patterns(t, ".dockerignore")
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if .Module}}{{if .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`,
@@ -70,8 +70,8 @@ func TestImagesHaveWhatTheBuildReads(t *testing.T) {
 	}
 }
 
-// What is never committed is no matter of a build: binaries, and a state file
-// with its dead letters. The function's image takes the configuration.
+// Images have no files that are never committed: binaries, and a state file with its
+// dead letters. The function's image has the configuration.
 func TestImagesAreBuiltWithoutWhatIsNotCommitted(t *testing.T) {
 	ignored := patterns(t, ".dockerignore")
 	for _, pattern := range patterns(t, ".gitignore") {

@@ -58,8 +58,8 @@ func TestSAMTemplateAsksForTheStreamAlone(t *testing.T) {
 	}
 }
 
-// What the policies of deploy/iam hold is proved by the calls of the code; the
-// templates may do as much, not more.
+// Another test compares the policies of deploy/iam with the calls of the code. The
+// templates allow exactly the same.
 func TestLambdaTemplatesAllowWhatThePoliciesDo(t *testing.T) {
 	want := map[string]bool{}
 	for _, file := range []string{"lambda.json", "lambda-queue.json", "send.json"} {

@@ -31,8 +31,8 @@ var (
 	suffix   = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-// wrong is what an expression names that does not exist: series, labels, and
-// values of outcome and state, which stand as literals in source.
+// wrong returns unknown names in an expression: series, labels, and values of outcome
+// and state, which are literals in source.
 func wrong(expr string, known map[string][]string, source string) (all []string) {
 	labels := map[string]bool{}
 	for _, m := range selector.FindAllStringSubmatch(expr, -1) {
@@ -127,7 +127,7 @@ func TestAlertsNameMetricsThatExist(t *testing.T) {
 	}
 }
 
-// operations.md says of each alert when it fires, and what to do.
+// operations.md says for each alert when it fires, and what to do.
 func TestPagesTellOfTheAlerts(t *testing.T) {
 	rows := map[string]string{} // when it fires, by alert
 	for _, row := range regexp.MustCompile(`(?m)^\| (Sluice\w+) \| (.+) \| (.+) \|$`).FindAllStringSubmatch(read(t, root, "docs/operations.md"), -1) {
@@ -178,7 +178,7 @@ func TestDashboardNamesMetricsThatExist(t *testing.T) {
 		t.Errorf("%d variables found, want those of job and instance", len(chosen))
 	}
 	for _, v := range chosen {
-		// Every daemon has it, also one that reads queues alone.
+		// Every daemon has this series, also without streams.
 		if !strings.HasPrefix(v.text(), "label_values(sluice_ready") {
 			t.Errorf("%s is %s, want what sluice_ready has", v.name, v.text())
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// module is a folder of Terraform files. That all files parse, are formatted, and
-// name only what is there, is told by themselves; which attributes a resource has,
-// by awsschema_test.go.
+// module is a folder of Terraform files. The tests here check that all files parse, are
+// formatted, and name existing things only. awsschema_test.go checks the attributes of
+// resources.
 type module struct {
 	t      *testing.T
 	blocks []block
@@ -171,8 +171,8 @@ func TestTerraformNamesOnlyWhatIsThere(t *testing.T) {
 	}
 }
 
-// references are what a body's expressions name, such as var.x, aws_x.y and
-// data.aws_x.y; names of dynamic blocks' iterators are not among them.
+// references returns the names in a body's expressions, such as var.x, aws_x.y and
+// data.aws_x.y, without the iterators of dynamic blocks.
 func references(body *hclsyntax.Body, iterators []string) (all []string) {
 	for _, a := range body.Attributes {
 		for _, v := range a.Expr.Variables() {

@@ -37,8 +37,8 @@ func try(t *testing.T, program string, args ...string) (string, error) {
 
 var built = map[string]bool{} // by goTool, in this run; no test of the package is parallel
 
-// goTool builds a program of tools/deploy's module. Go's cache makes it quick, but
-// for the first time.
+// goTool builds a program of tools/deploy's module. After the first time Go's cache
+// makes it quick.
 func goTool(t *testing.T, name, pkg string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(root, cache, "bin", name))
@@ -48,7 +48,7 @@ func goTool(t *testing.T, name, pkg string) string {
 	if built[name] {
 		return path
 	}
-	// The tags leave out what discovers servers of thirty clouds.
+	// The tags leave out service discovery for thirty clouds.
 	cmd := exec.CommandContext(t.Context(), "go", "-C", "tools/deploy", "build", "-tags", "remove_all_sd,netgo", "-o", path, pkg)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {

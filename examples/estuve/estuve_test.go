@@ -109,9 +109,9 @@ func testOrphan(t *testing.T, by way) {
 	})
 }
 
-// A map goes before its point is counted: what is dropped says so. And it comes
-// back before the point is deleted: the point stays, and the map lacks its
-// count, which a recount finds.
+// A map is deleted before its point is counted: the addition is reported as dropped. Or
+// the map comes back before the point is deleted: the point stays uncounted, and a
+// recount finds it.
 func TestOrphanRaces(t *testing.T) { each(t, testOrphanRaces) }
 
 func testOrphanRaces(t *testing.T, by way) {
@@ -167,8 +167,8 @@ func do(f *func()) {
 	}
 }
 
-// Each record three times, in any order but that of its item, with the table
-// failing before and after it has written, and the end is what it would be.
+// Each record comes three times, in any order that keeps the order of its item, and the
+// table fails before and after writes. The result is as without failures.
 func TestSeeds(t *testing.T) { each(t, testSeeds) }
 
 func testSeeds(t *testing.T, by way) {

@@ -66,7 +66,7 @@ func putAll(t *testing.T, store *dynamodb.Store, fixtures ...Fixture) {
 	}
 }
 
-// stateOf is what the tables hold of the fixtures.
+// stateOf returns the tables' items of the fixtures.
 func stateOf(t *testing.T, store *dynamodb.Store, tables Tables) string {
 	t.Helper()
 	all := func(table, name, value string) (items []sluice.Item) {

@@ -69,7 +69,7 @@ func (w *world) run(t *testing.T, r *router.Router) {
 	}
 }
 
-// state is what the tables hold, in short.
+// state returns the tables' items in short form.
 func (w *world) state() string {
 	return summary(w.Items(w.tables.Users), w.Items(w.tables.Maps), w.Items(w.tables.Points))
 }

@@ -19,7 +19,8 @@ func TestConnectRefusesFIFO(t *testing.T) {
 	}
 }
 
-// What happens to the queue of attempts must not happen to the watchdog.
+// The watchdog needs its own queue: a problem of the queue of attempts must not stop
+// it.
 func TestConnectWantsTwoQueues(t *testing.T) {
 	for want, env := range map[string]map[string]string{
 		"MANHUNT_WATCH_QUEUE is not set": {"MANHUNT_QUEUE": "attempts"},

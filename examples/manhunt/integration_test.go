@@ -173,7 +173,7 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// paged reads all pages, none of which is longer than limit.
+// paged reads all pages, and checks that none is longer than limit.
 func paged[T any](t *testing.T, limit int, read func(cursor string) ([]T, string, error)) (all []T) {
 	t.Helper()
 	cursor := ""
@@ -203,7 +203,7 @@ func TestQueryReadsAllPages(t *testing.T) {
 	}
 }
 
-// A search ends once, whoever comes second.
+// A search ends once. The second end changes nothing.
 func TestEnd(t *testing.T) {
 	table := newTable(t)
 	fx := Fixtures()

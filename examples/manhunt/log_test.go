@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Neither ids nor what items hold are in the log, nor in errors, which are logged.
+// Log and logged errors have no ids and no contents of items.
 func TestNothingOfItemsIsLogged(t *testing.T) {
 	secret := regexp.MustCompile(`a271244|89fa8f8|db3280c|538235b|Zavier|example\.com|5550100|I-1`)
 	synctest.Test(t, func(t *testing.T) {

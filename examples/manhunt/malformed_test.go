@@ -57,8 +57,8 @@ func TestMalformedMethods(t *testing.T) {
 	}
 }
 
-// What is malformed later on is noted, too, beside what was noted before. A new round
-// begins without notes.
+// Later malformed methods are noted beside the earlier ones. A new round begins without
+// notes.
 func TestMalformedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, "19:32:15")
@@ -127,7 +127,7 @@ func (s *notes) Write(ctx context.Context, op dynamo.Op) error {
 	return s.Store.Write(ctx, op)
 }
 
-// Of two records that note at once, the second keeps what the first has noted.
+// If two records note at once, the second keeps the first one's notes.
 func TestMalformedNotedAtOnce(t *testing.T) {
 	fx := Fixtures()
 	db := newDB(fx[contact], fx[email].Without("order"), fx[search])

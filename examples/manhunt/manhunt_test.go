@@ -86,8 +86,8 @@ func secondAttempt() sluice.Item {
 
 const attemptedAt = `,"attemptedDatetime":{"S":"2019-12-30T19:52:25Z"}`
 
-// handle routes rec over db as it is seen at the given time, and returns what
-// was sent and the outcome.
+// handle routes rec over the db at the given time. It returns the sent messages and the
+// outcome.
 func handle(t *testing.T, db *tabletest.DB, rec sluice.Record, now string) ([]sluice.Message, error) {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, now)
@@ -147,7 +147,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// An edit of the methods shifts their positions, but not what comes after.
+// An edit of the methods shifts their positions, but does not change the next method.
 func TestMethodsEditedMeanwhile(t *testing.T) {
 	fx := Fixtures()
 	db := newDB(fx[contact], edit(fx[call], `"order":{"N":"2"}`, `"order":{"N":"7"}`), fx[search]) // the one tried is gone
@@ -237,7 +237,8 @@ func TestUnroutedChanges(t *testing.T) {
 
 func ignore(context.Context, sluice.Message) error { return nil }
 
-// A contact of another domain behaves as missing, and so does what is none.
+// A contact of another domain counts as missing, and so does an item that is no
+// contact.
 func TestContactOfADomain(t *testing.T) {
 	fx := Fixtures()
 	table := NewTable(newDB(append(fx[:search:search], edit(fx[contact], "89fa8f8", "c2", `"GSI1PK":{"S":"db3280c"},`, ""), edit(fx[contact], "89fa8f8", "g1", `"entityType":{"S":"contact"}`, `"entityType":{"S":"group"}`))...), "manhunt")

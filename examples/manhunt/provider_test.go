@@ -62,7 +62,7 @@ func received(body string) sluice.Record {
 	return *m.Record("arn:aws:sqs:eu-west-1:123456789012:attempts")
 }
 
-// The consumer hands to the provider of the method's type what it needs.
+// The consumer calls the provider of the method's type with the data of the call.
 func TestContact(t *testing.T) {
 	fx := Fixtures()
 	hook := edit(fx[email], `"S":"email"`, `"S":"webhook"`, "z@example.com", "URL")
@@ -137,7 +137,7 @@ func TestContact(t *testing.T) {
 	}
 }
 
-// What stands in for a carrier logs no destination, no id and no text.
+// The fake carrier logs no destination, no id and no text.
 func TestPretend(t *testing.T) {
 	var log bytes.Buffer
 	var outbox bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// An attribute of a wrong type hides neither the rest of its row nor other rows.
+// An attribute of a wrong type does not hide the rest of its row, or other rows.
 func TestUnread(t *testing.T) {
 	fx := Fixtures()
 	bad := searchAt("s2", "2019-12-31T00:00:00Z", "active").With(item.String("round", "one"), item.String("metadata", "I-1"), item.Bool("resolution", true))

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
-// An end that is taken back begins a new round at the first method, whatever the
-// first round had come to.
+// A reopened search begins a new round at the first method, from any state of the first
+// round.
 func TestReopened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, "19:32:15")

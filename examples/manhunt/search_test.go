@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// A search that nobody can be called for says so itself, once, whoever reads it first.
+// A search without anybody to call gets the reason once, from its first reader.
 func TestMalformedSearch(t *testing.T) {
 	good := Fixtures()[search]
 	for name, tt := range map[string]struct {
@@ -55,8 +55,7 @@ func TestMalformedSearch(t *testing.T) {
 	}
 }
 
-// What ends a search writes the time of what it was handled for, however often and
-// late that is.
+// The end of a search has the time of its record, also for late and repeated records.
 func TestTimesAreOfTheRecord(t *testing.T) {
 	at19, at20 := at("19:40:00"), at("20:40:00")
 	due := func(body string) sluice.Record {
@@ -119,7 +118,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Whoever wrote a cursor cannot read another partition by it.
+// A forged cursor cannot read another partition.
 func TestCursors(t *testing.T) {
 	fx := Fixtures()
 	table := NewTable(newDB(fx[contact], fx[search], searchAt("s2", "2019-12-31T00:00:00Z", "active")), "manhunt")

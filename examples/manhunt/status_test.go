@@ -148,7 +148,7 @@ func TestCancelAndAnswer(t *testing.T) {
 	if it := searchItem(t, db, "gone"); it.Exists() {
 		t.Error("an update has made a search")
 	}
-	// Of two that have both seen it active the second changes nothing.
+	// Two processes have seen the search active. The second one changes nothing.
 	if ok, err := table.end(t.Context(), "a271244", "89fa8f8", Failed, Ending{Why: "late"}); ok || err != nil {
 		t.Errorf("ended again: %v, %v", ok, err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// TestStream writes to a real table and looks at what its stream makes of it.
+// TestStream writes to a real table and checks the records of its stream.
 func TestStream(t *testing.T) {
 	table := newTable(t)
 	fx := Fixtures()

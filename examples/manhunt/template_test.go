@@ -18,7 +18,7 @@ const ownTemplates = `{
 	"webhook": {"body": {"who": "{contact.name}", "what": ["{metadata.incident}!", "{metadata.stage}"], "all": "{metadata}", "n": 1, "ok": true, "none": null, "key": "{dedupeKey}"}}
 }`
 
-// said is what the first method of a search is told, and its attempt.
+// said returns the text for the first method of a search, and its attempt.
 func said(t *testing.T, templates string, change func(method, search sluice.Item) (sluice.Item, sluice.Item)) (Message, Attempt) {
 	t.Helper()
 	fx := Fixtures()
@@ -47,7 +47,7 @@ func said(t *testing.T, templates string, change func(method, search sluice.Item
 	return rec.calls[0].Message, attempts[0]
 }
 
-// A search's metadata and the contact reach the provider, escaped for what they stand in.
+// A search's metadata and the contact reach the provider, escaped for their place.
 func TestTemplates(t *testing.T) {
 	of := func(typ, metadata string, own ...item.Attribute) func(method, search sluice.Item) (sluice.Item, sluice.Item) {
 		return func(method, search sluice.Item) (sluice.Item, sluice.Item) {

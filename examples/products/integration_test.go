@@ -24,8 +24,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// The file on real servers: index and documents are made, a price that changes is
-// told, an item that goes takes its document along.
+// The file on real servers: it makes index and documents, sends a message for a changed
+// price, and deletes the document of a deleted item.
 func TestServers(t *testing.T) {
 	localtest.OpenSearch(t, testServers)
 }
@@ -104,7 +104,7 @@ func testServers(t *testing.T, url string) {
 	}
 }
 
-// A sink that is not there is told at the start, with its place in the file.
+// The start reports a missing sink with its place in the file.
 func TestSinksThatAreNotThere(t *testing.T) {
 	services := map[string]aws.Config{"dynamodb": localtest.DynamoDB(t), "sqs": localtest.SQS(t)}
 	c := load(t, map[string]string{"PRODUCTS_QUEUE": localtest.Name("none"), "PRODUCTS_OPENSEARCH": "http://127.0.0.1:1"})

@@ -36,7 +36,7 @@ var (
 	after  = map[string]any{"sku": "p-1", "entityType": "product", "name": "Kettle", "price": 25, "version": 2, "cost": 11}
 )
 
-// The file is tested without any server: what it does is recorded.
+// The test runs the file without a server, and records its effects.
 func TestFile(t *testing.T) {
 	index := streamtest.NewIndex()
 	var sent []string

@@ -384,7 +384,7 @@ func TestFixturesOnServers(t *testing.T) {
 	})
 }
 
-// record is one that was handled, of a version of a gateway.
+// record returns a handled record of a version of a gateway.
 func (c *city) record(id string, version int64) *sluice.Record {
 	c.t.Helper()
 	c.mu.Lock()
@@ -467,9 +467,9 @@ func (c *city) race(creations int64, now func(created int64)) {
 	wg.Wait()
 }
 
-// Gateways are created and deleted many times, by several writers at once,
-// while old records come again, and for a while nobody reaches OpenSearch: in the
-// end the index is what the table is, and no document is left of what is gone.
+// Gateways are created and deleted many times, by several writers at once, while old
+// records come again, and for a while nobody reaches OpenSearch: in the end the index
+// equals the table, without documents of deleted gateways.
 func TestRaces(t *testing.T) {
 	proxy := streamtest.NewProxy(t, localtest.OpenSearchURL(t))
 	c := newCity(t, proxy.URL(), 0.2)
@@ -483,7 +483,7 @@ func TestRaces(t *testing.T) {
 	c.settle()
 }
 
-// settle waits until the index is what the table is, and then deletes all.
+// settle waits until the index equals the table, then deletes everything.
 func (c *city) settle() {
 	c.t.Helper()
 	c.until("index and rows", func() string { return c.difference("rtb-1", "rtb-2") })

@@ -15,9 +15,9 @@ func TestProofThousandfoldRace(t *testing.T) {
 	c.settle()
 }
 
-// OpenSearch is killed in the middle and started again: nothing is lost, and
-// nothing left over. Old records do not come again here: what is deleted is
-// remembered in memory alone.
+// OpenSearch is killed in the middle and started again: no document is lost or left
+// over. Old records do not come again here, because OpenSearch remembers deletions in
+// memory only.
 func TestProofOpenSearchIsKilled(t *testing.T) {
 	localtest.OwnDynamoDB(t)
 	own := localtest.OwnOpenSearch(t)

@@ -104,8 +104,7 @@ func ids(all []Gateway) string {
 	return strings.Join(ids, " ")
 }
 
-// What cannot be read is an error of every read, and so is an item that is no
-// gateway.
+// Every read returns an error for an unreadable item, or an item that is no gateway.
 func TestReadsFail(t *testing.T) {
 	w := newWorld(t)
 	reads := map[string]func(context.Context) error{

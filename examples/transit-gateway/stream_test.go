@@ -121,8 +121,8 @@ func TestDeletedAndMadeAgain(t *testing.T) {
 	})
 }
 
-// A row is as the latest state of the gateway says, also when the state that
-// made it comes after the one that drops it, out of the dead letters.
+// A row follows the latest state of the gateway. That holds if a redriven letter
+// creates the row after a later record dropped it.
 func TestParkedAndRedriven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -143,7 +143,7 @@ func TestParkedAndRedriven(t *testing.T) {
 	})
 }
 
-// A snapshot fills in what is missing, and nothing else.
+// A snapshot only adds missing rows and documents.
 func TestSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -229,7 +229,7 @@ func TestBadItems(t *testing.T) {
 	}
 }
 
-// The janitor looks at the claim that it was told of, and at no later one.
+// The janitor checks the claim in its message, not a later one.
 func TestJanitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -278,9 +278,8 @@ func TestJanitorAndCreator(t *testing.T) {
 	})
 }
 
-// TestSeeds draws what writers do, in which order records are handled, which of
-// them come again, much later, too, and what fails; and looks at what must hold
-// in the end whatever is drawn.
+// TestSeeds draws writes, the order of records, repeated and late records, and
+// failures. It checks the invariants at the end.
 func TestSeeds(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) {

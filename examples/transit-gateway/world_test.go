@@ -108,7 +108,7 @@ func summary(rows []sluice.Item) (live, all string) {
 	return strings.Join(l, ", "), strings.Join(a, ", ")
 }
 
-// expected is what index and inverse rows are to be for the items of a table.
+// expected returns the expected documents and inverse rows for the items of a table.
 func expected(items []sluice.Item) (docs map[string]string, live []string) {
 	docs = make(map[string]string)
 	for _, it := range items {

@@ -47,7 +47,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// What the writers write is what the fixtures hold.
+// The writers write the items of the fixtures.
 func TestWritersMakeTheFixtures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -90,8 +90,8 @@ func TestWritersMakeTheFixtures(t *testing.T) {
 	})
 }
 
-// Two writers save from version 1: one of them conflicts, reads again and
-// applies its change to what the other has made of it.
+// Two writers save from version 1. One of them conflicts, reads again and applies its
+// change to the other's version.
 func TestTwoWritersFromOneVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// A head build that is deleted is followed by the next largest, which the head
-// remembers, and, when it does not, by what the index finds.
+// The next largest build follows a deleted head build. The head remembers it, or the
+// index finds it.
 func TestDeletedHeads(t *testing.T) {
 	w := newWorld(t)
 	head := func(want string) {

@@ -95,8 +95,8 @@ func buildHeads(t *testing.T, seeds uint64) {
 	}
 }
 
-// All orders of the records of three builds, of which the largest is deleted: the
-// items are equal.
+// The largest of three builds is deleted. All orders of the records give the same
+// items.
 func TestDeletedHeadInAnyOrder(t *testing.T) {
 	a, b, c := built("1.0.0", "en-US", 1), built("1.1.0", "en-US", 2), built("1.2.0", "en-US", 3)
 	key := streamtest.WithKeys("key", "locale")
@@ -118,7 +118,7 @@ func TestDeletedHeadInAnyOrder(t *testing.T) {
 	}
 }
 
-// The index shows what has been deleted, and not what is new.
+// The index still shows deleted builds, and not yet new ones.
 func TestIndexThatLags(t *testing.T) {
 	m := newMemory(t)
 	m.lags = true
@@ -314,8 +314,8 @@ func TestHeadHasTheAttributesOfItsBuild(t *testing.T) {
 	}
 }
 
-// What can be no head is parked; where a head becomes such a build, the next one
-// takes its place with the next change.
+// A build that cannot be a head is parked. If a head becomes such a build, the next
+// build replaces it at the next change.
 func TestBadBuilds(t *testing.T) {
 	m := newMemory(t)
 	good := built("1.0.0", "en-US", 1)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The UUIDs of RFC 9562's appendix, the ULID of its specification, and what has
-// no time.
+// The UUIDs of RFC 9562's appendix, the ULID of its specification, and ids without a
+// time.
 func TestParseEventID(t *testing.T) {
 	at := time.Date(2022, 2, 22, 19, 22, 22, 0, time.UTC)
 	for _, tt := range []struct {

@@ -27,7 +27,7 @@ func TestTextsOfIDsAreInAnotherOrder(t *testing.T) {
 	}
 }
 
-// A history is the same in whatever order its builds arrive, also repeated.
+// A history is the same for any order and repetition of its builds.
 func TestHistoryInAnyOrder(t *testing.T) {
 	builds := []entry{{ids[4], "1.0.0", 2}, {ids[7], "1.5.0", 0}, {ids[8], "2.0.0", 3}, {ids[9], "1.0.0", 1}, {ids[8], "2.0.0", 3}, {ids[8], "2.0.1", 0}}
 	want := []entry{{ids[0], "0.9.0", 0}, {ids[7], "1.5.0", 0}, {ids[8], "2.0.0", 3}, {ids[8], "2.0.1", 0}, {ids[9], "1.0.0", 1}}

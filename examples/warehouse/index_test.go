@@ -30,7 +30,7 @@ func shown(d document.Doc) string {
 	return body
 }
 
-// table is a Store of which the index asks for one item.
+// table is a Store with one item for the index.
 type table struct {
 	Store
 	now sluice.Item
@@ -38,8 +38,7 @@ type table struct {
 
 func (t table) Get(context.Context, string, sluice.Item) (sluice.Item, error) { return t.now, nil }
 
-// Records that come again, in whatever order, leave the document as the last
-// change has it.
+// After repeated records in any order, the document shows the last change.
 func TestDocumentsAndRedeliveries(t *testing.T) {
 	index := streamtest.NewIndex()
 	mail := item.Of(item.String("name", "email"), item.String("version", "2.1.0"))

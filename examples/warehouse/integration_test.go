@@ -130,8 +130,8 @@ func (w *world) put(table string, items ...sluice.Item) {
 	}
 }
 
-// become waits until wrong, which says what is not yet as it should be, has
-// nothing to say. Records of others may be handled first.
+// become waits until wrong, which describes a missing effect, returns "". Other records
+// may be handled first.
 func (w *world) become(what string, wrong func() string) {
 	w.t.Helper()
 	localtest.Await(w.t, what, func() string {
@@ -171,9 +171,8 @@ func everyOrder(t *testing.T, nth int) {
 	name := func(order []int) string {
 		return "p" + strings.ReplaceAll(strings.Trim(fmt.Sprint(order), "[]"), " ", "")
 	}
-	// Of some builds the first events are written, then their second ones, and
-	// so on: one request for each, and soon enough after one another that their
-	// records are handled side by side.
+	// Write the first events of all builds, then the second ones, and so on. Each event
+	// is one request, and their records are handled at the same time.
 	var wg sync.WaitGroup
 	for some := range slices.Chunk(orders, 25) {
 		wg.Go(func() {
@@ -197,7 +196,7 @@ func everyOrder(t *testing.T, nth int) {
 	}
 }
 
-// wrong says what is not as expected of a build that is complete.
+// wrong describes a mistake of a complete build.
 func (w *world) wrong(pkg string) string {
 	ctx := w.t.Context()
 	s, _, err := w.Status(ctx, pkg, "dev", "1.0.0")

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 
-// memory is a warehouse on tables in memory, where one record is handled at a
-// time, in the order of their writes or one that is drawn.
+// memory is a warehouse on tables in memory. It handles one record at a time, in the
+// order of the writes or in a random one.
 type memory struct {
 	*tabletest.World
 	*Warehouse
@@ -156,8 +156,8 @@ func (m *memory) run() {
 	}
 }
 
-// state is the items of tables but for the numbers of their changes, which count
-// how they came about.
+// state returns the items of tables without their change numbers, which depend on the
+// order.
 func (m *memory) state(tables ...string) string {
 	var b strings.Builder
 	for _, table := range tables {

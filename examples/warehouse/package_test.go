@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// A field of package.json is the attribute of the data model; what has none, or
-// does not fit, is in extended.
+// A field of package.json becomes its attribute of the data model. Fields without an
+// attribute, or of another type, are in extended.
 func TestAttributesOfPackages(t *testing.T) {
 	for manifest, want := range map[string]string{
 		`{"name":"a","version":"1.0.0"}`: `{}`,
@@ -42,8 +42,8 @@ func publish(version, value string) sluice.Item {
 	return item.Of(item.String("name", "email"), item.String("version", version), item.String("value", value))
 }
 
-// A package is that of its highest version in whatever order versions come, and
-// what depends on what adds up.
+// A package has the fields of its highest version, for any order of versions. The
+// dependents of all versions add up.
 func TestVersionsInAnyOrder(t *testing.T) {
 	versions := []sluice.Item{
 		publish("2.0.10", `{"description":"old","keywords":["k"],"license":"MIT","dependencies":{"abacus":"1"}}`),

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// wanted is what the events of the fixtures leave, the sixth of them an hour
-// later than its id says, the second one in another zone.
+// wanted is the result of the fixtures' events. The sixth event is an hour later than
+// its id says, the second is in another zone.
 const wanted = `status {"complete":true,"create_date":"2026-01-31T10:02:00.000Z","env":"dev","error":false,"key":"whatever!dev!1.0.0","pkg":"whatever","previous_version":"0.9.0","total":2,"update_date":"2026-01-31T12:12:00+01:00","version":"1.0.0"}
 status_head {"create_date":"2026-01-31T10:06:00.000Z","env":"dev","history":[{"event_id":"9ad45000-fe8b-11f0-8001-0242ac120000","version":"0.9.0"},{"event_id":"7167f400-fe8c-11f0-8001-0242ac120004","total":2,"version":"1.0.0"}],"key":"whatever!dev","pkg":"whatever","previous_version":"0.9.0","total":2,"update_date":"2026-01-31T10:06:00.000Z","version":"1.0.0"}
 status_counter {"count":2,"env":"dev","key":"whatever!dev!1.0.0","pkg":"whatever","version":"1.0.0"}
@@ -56,8 +56,8 @@ func eventsInAnyOrder(t *testing.T, nth uint64) {
 	}
 }
 
-// checkBuild compares what the events of the fixtures leave, before and after a
-// late event of the version before.
+// checkBuild compares the result of the fixtures' events, before and after a late event
+// of the version before.
 func (m *memory) checkBuild(order string, late sluice.Item) {
 	m.t.Helper()
 	if got := m.state("status", "status_head", "status_counter"); got != wanted {
@@ -85,9 +85,9 @@ func queuedEvent(id, version, total, date string) sluice.Item {
 	return it
 }
 
-// A build is queued with several totals, of which the smallest one counts: the
-// items are the same in each order of the events, also when it is complete before
-// the larger total comes.
+// A build is queued with several totals; the smallest counts. The items are the same
+// for each order of the events, also if the larger total comes after the build is
+// complete.
 func TestTotalsInAnyOrder(t *testing.T) {
 	events := []sluice.Item{
 		queuedEvent(later(6), "1.0.0", "2", ""), queuedEvent(later(8), "1.0.0", "1", ""),
@@ -154,9 +154,9 @@ func headsInAnyOrder(t *testing.T, nth int) {
 	}
 }
 
-// A version that comes 15 versions late finds its place. The limits of the README:
-// one that comes 16 late does not, and one that is queued again after 16 others
-// remains the predecessor of the version after it.
+// A version that comes 15 versions late finds its place. The limits of the README: a
+// version that comes 16 late finds no place. A version queued again after 16 others
+// stays the predecessor of the version after it.
 func TestLateVersions(t *testing.T) {
 	inOrder := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 	reversed := slices.Clone(inOrder)
@@ -186,7 +186,8 @@ func TestLateVersions(t *testing.T) {
 	}
 }
 
-// What cannot be handled ever is parked, and says what is wrong but no values.
+// An event that can never be handled is parked. The error names the mistake, without
+// values.
 func TestBadEvents(t *testing.T) {
 	m := newMemory(t)
 	good := Fixtures()[3].Item

@@ -63,9 +63,9 @@ func (c *comeback) deleted(_ string, keys []sluice.Item) []error {
 	return nil
 }
 
-// Maps that are deleted and put again while records and messages of their former
-// lives are handled: new points stay, but for those of the moment after the put, and
-// with a version all of them; of a map that is gone nothing is left.
+// Maps are deleted and put again while records and messages of earlier deletions run.
+// New points stay, except in the moment after the put; with a version all stay. A
+// deleted map keeps no point.
 func TestComebacks(t *testing.T) {
 	for seed := range uint64(25) {
 		synctest.Test(t, func(t *testing.T) { comebackSeed(t, seed) })

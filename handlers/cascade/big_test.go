@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
-// vast is a partition of so many points that they are bits: it costs no memory
-// to speak of, so that what the cascade takes can be measured.
+// vast is a partition of many points, each stored as a bit. So the test measures the
+// memory of the cascade, not of the points.
 type vast struct {
 	*world
 	mu    sync.Mutex

@@ -155,8 +155,8 @@ func TestWorkerTellsCascadesApart(t *testing.T) {
 	}
 }
 
-// Nor is the prefix of another parent's children taken, as far as the parent's
-// key tells.
+// A message with the prefix of another parent's children is refused, if the parent's
+// key shows it.
 func TestMessageWithThePrefixOfAnotherIsRefused(t *testing.T) {
 	w := one()
 	x := must(t, w.one(Child{Partition: Attr{Name: "PK", Before: "MAP#", From: "map"}, Sort: Attr{Name: "SK", Before: "POINT#", From: "PK", After: "#"}}))
@@ -175,8 +175,8 @@ func TestMessageWithThePrefixOfAnotherIsRefused(t *testing.T) {
 	}
 }
 
-// A queue takes neither control characters nor U+FFFE and U+FFFF: a parent whose
-// key has some is cascaded all the same.
+// SQS refuses control characters, U+FFFE and U+FFFF. A cascade works for parents with
+// such characters in their keys.
 func TestKeysWithCharactersThatNoQueueTakes(t *testing.T) {
 	const key = `{"a":{"S":"x\u0000y\n"},"b":{"S":"\uffff\u001f\ufffe"}}`
 	w, c := keysCascade(t)

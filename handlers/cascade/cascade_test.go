@@ -119,7 +119,7 @@ func TestThresholdThatEndsWithAPageIsNoEnd(t *testing.T) {
 		}
 		w.tables["points"].put(fmt.Sprintf(`{"map_id":{"S":"x"},"point_id":{"S":"%03d"},"owner":{"S":%q}}`, i, owner))
 	}
-	// The index still shows what has moved since.
+	// The index still shows a child that has moved since.
 	w.query(t.Context(), dynamo.Query{Table: "points", Index: "byOwner", Partition: attribute(parse(`{"owner":{"S":"u-1"}}`), "owner")})
 	x := w.tables["points"].indexes["byOwner"]
 	for key, it := range x.rows {
@@ -172,7 +172,7 @@ func TestWorkEndsWithASweep(t *testing.T) {
 		if diff := cmp.Diff([]string{"1m0s " + swept}, bodies(w)); diff != "" {
 			t.Error(diff)
 		}
-		// What is written behind the cascade's back.
+		// Children that are written during the cascade.
 		w.tables["points"].put(point("m-1", 7), point("m-1", 9))
 		begun := time.Now()
 		w.drain(t, x.Work)
@@ -243,7 +243,7 @@ func TestParentComesBackInTheMiddle(t *testing.T) {
 			if !sluice.IsSkip(err) {
 				t.Errorf("%s: %v", way, err)
 			}
-			// The pages at work, each of which was looked for.
+			// Pages in progress: the parent was read before each of them.
 			if late := w.deletes - at; at == 0 || late > pagesAtOnce*c.PageSize {
 				t.Errorf("%s: %d rows went after the parent was back at %d", way, late, at)
 			}
@@ -382,8 +382,8 @@ func TestInlineTime(t *testing.T) {
 	}
 }
 
-// A record whose deletes wait for longer than it has hands over all of them: what is
-// held back has not failed.
+// A record whose deletes wait beyond its time hands all of them to a message. A held
+// back delete has not failed.
 func TestInlineTimeThatIsOverBeforeTheFirstDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := points(1000)
@@ -448,7 +448,7 @@ func TestUnlimited(t *testing.T) {
 	})
 }
 
-// A context that ends is an error, whatever its calls say, and nothing is sent.
+// A context that ends is an error, for any results of the calls. Nothing is sent.
 func TestContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, stays := range map[string]bool{"children": false, "rows that stay": true} {

@@ -21,7 +21,7 @@ func anyOf(d dynamo.GuardedDelete, condition string, it sluice.Item) bool {
 	})
 }
 
-// split splits at what is outside of parentheses.
+// split splits at separators outside of parentheses.
 func split(s, by string) (parts []string) {
 	depth, from := 0, 0
 	for i := range len(s) {

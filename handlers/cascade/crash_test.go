@@ -125,8 +125,8 @@ func TestDoubleDelivery(t *testing.T) {
 	})
 }
 
-// Random tables, kinds, limits and deaths: what goes is exactly what an oracle
-// calls children.
+// With random tables, kinds, limits and crashes, a cascade deletes exactly the oracle's
+// children.
 func TestOnlyChildrenGo(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -212,8 +212,8 @@ func onlyChildrenGo(t *testing.T, seeds uint64) {
 			c.Budget = time.Duration(1+r.IntN(400)) * time.Millisecond
 			before, lives := tab.keys(), 0
 			w.restart(t, must(t, c), removed("parents", parent, parent), func() (int, bool) {
-				// What has many rows to look at that stay needs a process that lives
-				// long enough to see them all.
+				// A cascade over many rows that stay needs a process that lives long
+				// enough to read them all.
 				if lives++; lives > 50 {
 					return 0, false
 				}

@@ -86,7 +86,7 @@ func TestDeletesThatFail(t *testing.T) {
 	}
 }
 
-// What the sink asks for reaches the flow.
+// The sink's RetryAfter reaches the flow.
 func TestRetryAfterOfTheSink(t *testing.T) {
 	w := points(3)
 	w.failing(func(string) error { return sluice.RetryAfter(time.Minute, errors.New("throttled")) })
@@ -114,8 +114,8 @@ func TestGivesUpWhenAllFails(t *testing.T) {
 	}
 }
 
-// A row that can never go neither ends a long cascade early nor is forgotten:
-// each message does what it can, and the last one says it.
+// A row that can never be deleted does not end a long cascade early. Each message
+// deletes the other rows, and the last message reports the row.
 func TestOneBadRowDoesNotHoldTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := points(1000)
@@ -178,8 +178,8 @@ func TestCallsThatFail(t *testing.T) {
 	}
 }
 
-// A panic in what the configuration brings along is the record's error, not the
-// end of the process.
+// A panic in a function of the configuration is the record's error, not the end of the
+// process.
 func TestPanicsAreErrors(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"exclude": func(c *Config) { c.Children[0].Exclude = func(sluice.Item) bool { panic("oh") } },
@@ -251,8 +251,8 @@ func TestChildrenThatKeepComing(t *testing.T) {
 	}
 }
 
-// Several kinds of which some fail: the others are deleted all the same, and
-// the error is permanent only if all are.
+// If some kinds of children fail, the others are deleted. The error is permanent only
+// if every failure is.
 func TestKindsThatFail(t *testing.T) {
 	for _, tt := range []struct {
 		first, second error

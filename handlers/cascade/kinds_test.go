@@ -184,8 +184,7 @@ func TestChildrenByIndex(t *testing.T) {
 	}
 }
 
-// A child that moves to another parent while its delete waits stays, whatever it
-// was when it was read.
+// A child that moves to another parent while its delete waits stays.
 func TestChildrenByIndexThatMove(t *testing.T) {
 	for _, exclude := range []func(sluice.Item) bool{nil, func(sluice.Item) bool { return false }} {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
-// Which children go, by an attribute of theirs and one of the parent or the time of
-// its deletion, 2024-01-01T00:00:10Z, rounded down to the second.
+// The children to delete, by an attribute of the child and either an attribute of the
+// parent or the second of its deletion, 2024-01-01T00:00:10Z.
 func TestLimit(t *testing.T) {
 	at := time.Date(2024, 1, 1, 0, 0, 10, 0, time.UTC)
 	number := func(n int64, add int64) string { return fmt.Sprintf(`{"N":"%d"}`, n+add) }
@@ -96,7 +96,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Children that cannot be compared with the limit stay, and are told; the others go.
+// Children that cannot be compared with the limit stay, and are reported. The others
+// are deleted.
 func TestChildrenOfAnotherType(t *testing.T) {
 	w := points(3)
 	w.tables["points"].put(`{"map_id":{"S":"m-1"},"point_id":{"S":"a"},"v":{"S":"7"}}`, `{"map_id":{"S":"m-1"},"point_id":{"S":"b"},"v":{"S":"7"}}`)
@@ -179,7 +180,8 @@ func TestLimitInMessages(t *testing.T) {
 	if got := bodies(w); got[1] != "1m0s "+sweep {
 		t.Errorf("%s\nwant %s", got[1], sweep)
 	}
-	// Children of a message without one, such as of an earlier configuration, all go.
+	// A message without a limit, for example of an earlier configuration, deletes all
+	// children.
 	w.tables["points"].put(`{"map_id":{"S":"m-1"},"point_id":{"S":"p"},"v":{"N":"9"}}`)
 	for body, left := range map[string]int{sent: 1, body: 0} {
 		if err := x.Work(t.Context(), record(sluice.Message{Body: body})); err != nil || left == 0 && w.left(t) != 0 {
@@ -194,7 +196,7 @@ func TestLimitInMessages(t *testing.T) {
 	}
 }
 
-// A dry run leaves out what would stay.
+// A dry run lists only children that would be deleted.
 func TestDryRunWithALimit(t *testing.T) {
 	w := points(2)
 	w.tables["points"].put(`{"map_id":{"S":"m-1"},"point_id":{"S":"new"},"v":{"N":"8"}}`, `{"map_id":{"S":"m-1"},"point_id":{"S":"old"},"v":{"N":"7"}}`)
@@ -207,8 +209,8 @@ func TestDryRunWithALimit(t *testing.T) {
 	}
 }
 
-// Rows that a page has are taken for children of a parent that was looked for after
-// the page was read: a parent that came back before that keeps even what it got since.
+// The cascade reads a page, then the parent, then deletes. A parent that came back
+// before the page keeps all its children, also newer ones.
 func TestTheLookIsAfterThePage(t *testing.T) {
 	w := points(30)
 	w.onQuery = func(dynamo.Query) {
@@ -223,7 +225,7 @@ func TestTheLookIsAfterThePage(t *testing.T) {
 	}
 }
 
-// One look serves all requests of the next 100 ms.
+// One read of the parent serves all requests of the next 100 ms.
 func TestLooksAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := points(10_000)

@@ -54,7 +54,7 @@ func realBody(maps, points string) string {
 	return fmt.Sprintf(`{"kind":"cascade.delete","table":%q,"key":{"map_id":"m-1"},"parent":{"table":%q,"key":{"user_id":"u-1","map_id":"m-1"}},"dedupeKey":"%s/u-1/m-1"}`, points, maps, maps)
 }
 
-// workUntilKilled handles one message. It tells of each write that is durable.
+// workUntilKilled handles one message. It prints each durable write.
 func workUntilKilled() {
 	endpoint := os.Getenv(localstack.EnvDynamoDB)
 	store, err := dynamodb.New(aws.Config{
@@ -191,7 +191,7 @@ func TestLocalKilledWorker(t *testing.T) {
 		t.Errorf("%d children are left, and %d and %d of two others; want 0, 1, 1", a, b, c)
 	}
 
-	// The parent is back: the sweep leaves what it finds.
+	// The parent is back: the sweep deletes nothing.
 	for table, it := range map[string]sluice.Item{maps: parse(mapKey), points: parse(point("m-1", 5))} {
 		if err := store.Put(t.Context(), table, it); err != nil {
 			t.Fatal(err)

@@ -42,7 +42,7 @@ one {"PK":{"S":"MAP#7"},"SK":{"S":"POINT#s-1#1"}}
 	if w.deletes != 0 || len(w.queue) != 0 {
 		t.Error("it was no dry run")
 	}
-	// What a key does not say is no reason to say that nothing would go.
+	// A key without a needed attribute is an error, not an empty list.
 	if n, err := x.DryRun(t.Context(), &strings.Builder{}, parse(search)); err == nil || n != 2 {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -70,7 +70,7 @@ func TestDryRunThatFails(t *testing.T) {
 	}
 }
 
-// A dry run of children by index says what a cascade would do.
+// A dry run of children by index lists the rows that a cascade would delete.
 func TestDryRunByIndex(t *testing.T) {
 	w := newWorld()
 	w.table("maps", "user_id", "map_id")

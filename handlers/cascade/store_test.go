@@ -125,9 +125,9 @@ func (s *service) answer(w *httptest.ResponseRecorder, call string, body []byte)
 	fmt.Fprintf(w, `{"UnprocessedItems":{},"ConsumedCapacity":[{"TableName":"points","CapacityUnits":%d}]}`, units)
 }
 
-// A map comes back, with the same points, while its old ones go and writes wait:
-// for a budget of 20 units a second, or while the table is throttled. The new points
-// stay, but for those of requests that were sent in the moment after.
+// A map comes back with the same points, while deletes of the old points wait for a
+// budget of 20 units a second or for a throttled table. The new points stay, except
+// those in requests sent in the moment after the put.
 func TestPointsOfAMapThatIsBackStay(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -24,7 +24,8 @@ import (
 
 const childEnv = "SLUICE_CASCADE_TEST_CHILD"
 
-// workerProcess, when set, is what this test binary does when it was started by itself.
+// workerProcess is the main function of this test binary when a test starts it as a
+// child process.
 var workerProcess func()
 
 func TestMain(m *testing.M) {
@@ -79,9 +80,9 @@ type row struct {
 	it  sluice.Item
 }
 
-// partition returns the rows of a partition in the order of their keys, those
-// after a key that is set. Tests have thousands of rows, and delete them one by
-// one: the order is made anew only when rows were put.
+// partition returns the rows of a partition in the order of their keys, those after a
+// key that is set. Tests have thousands of rows, and delete them one by one: partition
+// sorts again only after a put.
 func (t *sorted) partition(of, after sluice.Item, limit int, is func(sluice.Item) bool) (found []sluice.Item) {
 	if t.stale || t.order == nil {
 		t.order, t.stale = t.order[:0], false
@@ -105,7 +106,7 @@ func (t *sorted) partition(of, after sluice.Item, limit int, is func(sluice.Item
 	return found
 }
 
-// index shows what its table had some time ago.
+// index shows an earlier state of its table.
 type index struct {
 	sorted
 	lag  time.Duration

@@ -63,8 +63,8 @@ func history(t *testing.T, change func(*rota, *[]sluice.Record)) *rota {
 	return w
 }
 
-// An id that is used again calls from the first step, whatever the item that was
-// deleted left behind. A record that comes once more begins no round.
+// An escalation with a used id calls from the first step, whatever the deleted one left
+// behind. A repeated record begins no round.
 func TestIDUsedAgain(t *testing.T) {
 	const (
 		first = "10:00:00 P1#0 ann, 10:01:00 P1#1 bob"
@@ -146,8 +146,8 @@ func TestIDUsedAgain(t *testing.T) {
 	}
 }
 
-// What else happens between the read of an escalation and the write of what began
-// it: the record comes again, and finds what it is then.
+// Changes between the read of an escalation and the write of its round. The record
+// comes again, and reads the new state.
 func TestIDUsedAgainRaces(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
-// An acknowledgement between the claim and the call stops the call, and what was
-// claimed for it is taken back.
+// An acknowledgement between the claim and the call stops the call, and the claim is
+// removed.
 func TestAcknowledgedAfterTheClaim(t *testing.T) {
 	const dead = `{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{"person":{"S":"ann"},"rank":{"N":"1"}}},"leaseOwner":{"S":"x"},"leaseUntil":{"S":"2024-05-01T10:00:00Z"}}`
 	for _, tt := range []struct {

@@ -21,8 +21,8 @@ func several(t *testing.T, list string) *rota {
 	return w
 }
 
-// All contacts of a step are called at the same time, each with its own key; only
-// those that fail for the moment are called again.
+// All contacts of a step are called at the same time, each with its own key. Only
+// temporarily failing contacts are called again.
 func TestContacts(t *testing.T) {
 	busy, refused := errors.New("busy"), sluice.Permanent(errors.New("no such number"))
 	for _, tt := range []struct {
@@ -98,7 +98,7 @@ func TestContacts(t *testing.T) {
 	}
 }
 
-// A step of which nobody can be called is a bad step.
+// A step without a contact to call is a bad step.
 func TestStepsWithoutContacts(t *testing.T) {
 	for list, want := range map[string]string{
 		`{"L":[]}`:              `step KEY: attribute "contacts" is empty`,

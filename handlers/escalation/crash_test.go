@@ -97,7 +97,7 @@ func climb(t *testing.T, n int, change func(*rota)) (w *rota, died bool) {
 	return w, died
 }
 
-// One attempt a step, in their order, and an end: whatever happens.
+// One attempt for each step, in order, and an end.
 func (w *rota) holds(t *testing.T, when string, outcomes ...string) {
 	t.Helper()
 	var got []string

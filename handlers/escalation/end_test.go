@@ -12,9 +12,8 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Where nobody could be called, the end has another reason than where nobody has
-// answered, and raises an alarm. Whether the message of the expiry or the watchdog
-// ends the escalation is the same.
+// If nobody could be called, the reason is nobody_called, not no_response, and there is
+// an alarm. Expiry and watchdog end the escalation in the same way.
 func TestNobodyCalled(t *testing.T) {
 	refused := sluice.Permanent(errors.New("no URL"))
 	for _, tt := range []struct {
@@ -66,8 +65,8 @@ func TestNobodyCalledAlarmsFirst(t *testing.T) {
 	})
 }
 
-// An expiry, or a watchdog, of a deleted escalation does not end the one that has
-// its id now, and whose INSERT was not handled yet: it begins a round for it.
+// The expiry or the watchdog of a deleted escalation does not end a new one with the
+// same id whose INSERT still waits: it begins a round.
 func TestExpiryOfADeletedEscalation(t *testing.T) {
 	for name, insert := range map[string]bool{"INSERT handled later": true, "INSERT lost": false} {
 		t.Run(name, func(t *testing.T) {
@@ -96,8 +95,8 @@ func TestExpiryOfADeletedEscalation(t *testing.T) {
 	}
 }
 
-// A bad step is told once for each record that passes it over, and not by the
-// watchdog. A ladder without a good step is told by the error alone.
+// Each record that skips a bad step reports it once. The watchdog does not. A ladder
+// without a good step is reported by the error alone.
 func TestBadStepsAreToldOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

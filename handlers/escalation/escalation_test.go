@@ -251,7 +251,7 @@ func TestEscalation(t *testing.T) {
 	}
 }
 
-// outcome says what err means to a flow.
+// outcome returns the meaning of err for a flow.
 var hashes = regexp.MustCompile(`\(key hash [0-9a-f]{16}\)`)
 
 // withoutHashes has KEY for each hash of a key, which differs from run to run.
@@ -289,7 +289,7 @@ func TestBodiesDoNotDependOnTheClock(t *testing.T) {
 	}
 }
 
-// A ladder needs neither types nor a switch.
+// A ladder works without types and without an "enabled" attribute.
 func TestPlainLadder(t *testing.T) {
 	w := &world{page: ringing, people: []string{person("ann", 1, 0, false)}, now: start}
 	c := w.config()

@@ -62,9 +62,9 @@ func TestTwoTakeOver(t *testing.T) {
 	}
 }
 
-// Who comes back when the lease is over, and another has the step, changes
-// nothing of what that one does, and leaves the message to it: deleted, it would
-// be missing when that one's process dies.
+// A process whose lease is over finds that another process has the step. It changes
+// nothing, and does not delete the message: the other process needs the message after a
+// crash.
 func TestComesBackTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRota(t)
@@ -92,8 +92,8 @@ func TestComesBackTooLate(t *testing.T) {
 	})
 }
 
-// Who comes back when the lease is over, and another has made the attempt or
-// it was deleted, is done.
+// A process whose lease is over is done if another made the attempt, or if the attempt
+// was deleted.
 func TestComesBackToNothing(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, w *rota){
 		"made": func(t *testing.T, w *rota) { w.put(t, "rings", fmt.Sprintf(made, "failed")) },
@@ -152,8 +152,8 @@ func TestSlowClaim(t *testing.T) {
 	}
 }
 
-// A call that is cut off by the limit of its route says as much about the step
-// as one that is cut off by Timeout: the next one must have its turn.
+// A call cut off by the route's timeout counts like a call cut off by Timeout: the next
+// step must have its turn.
 func TestLimitOfTheRoute(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -181,7 +181,7 @@ func TestLimitOfTheRoute(t *testing.T) {
 	}
 }
 
-// A process that is told to end gives the step back.
+// A process that stops releases the step.
 func TestReleasedAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRota(t)
@@ -218,8 +218,8 @@ func TestReleasedAtTheEnd(t *testing.T) {
 	})
 }
 
-// A process that is told to end while it contacts somebody writes down that it
-// did, and does not take its own end for the provider's failure.
+// A process that stops during a call writes the attempt. It does not count its own stop
+// as a failure of the provider.
 func TestEndsDuringACall(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -46,7 +46,7 @@ func TestAttemptKeepsTheError(t *testing.T) {
 	}
 }
 
-// Of several contacts the attempt keeps the errors only when nobody was reached.
+// An attempt with several contacts keeps their errors only if it reached nobody.
 func TestAttemptKeepsTheErrorsOfContacts(t *testing.T) {
 	for reached, want := range map[string]string{"ann": "", "nobody": "no such number"} {
 		t.Run(reached, func(t *testing.T) {

@@ -32,7 +32,7 @@ type rota struct {
 	held func(*sluice.Record)
 }
 
-// event is what somebody else does, and when.
+// event is an action of somebody else, with its time.
 type event struct {
 	at time.Duration
 	do func(*testing.T)

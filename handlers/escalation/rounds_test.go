@@ -27,9 +27,8 @@ func sets(minutes int, name string, value any) func(*rota) event {
 	}
 }
 
-// What an application may do to an escalation, and who is called then. Ann is
-// called at once, bob after a minute, cat after 20 more, and the end is two
-// minutes later.
+// Changes of an escalation by the application, and the resulting calls. Ann is called
+// at once, bob after a minute, cat after 20 more, and the end is two minutes later.
 func TestRounds(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

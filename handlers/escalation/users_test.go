@@ -83,8 +83,8 @@ func (u *users) perhaps() {
 	}
 }
 
-// Whatever people do to a page: nobody is called for one that does not ring, or
-// twice for a step; a page that rings again is called for; and it ends.
+// For any actions on a page: nobody is called while the page does not ring, or twice
+// for a step. A page that rings again has calls again. Every page ends.
 func TestUsersSeeds(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) { usersSeed(t, seed) })

@@ -15,9 +15,9 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// losing is a rota in which what lost names is lost: a message that is sent or
-// received, or a record of a stream. What is lost is gone as if it had been
-// parked: nothing of it happens, and nobody is told.
+// losing is a rota that loses every event that lost selects: a sent or received
+// message, or a record of a stream. As if it were parked, a lost event has no effect,
+// and nobody hears of it.
 func losing(t *testing.T, change func(*rota), lost func(what string) bool) (w *rota) {
 	w = newRounds(t)
 	if change != nil {
@@ -57,8 +57,8 @@ func losing(t *testing.T, change func(*rota), lost func(what string) bool) (w *r
 	return w
 }
 
-// Whatever one thing is lost, everybody is called, in order, and the page ends;
-// where the loss held up the chain, an alarm said so.
+// After the loss of any single event, everybody is called in order, and the page ends.
+// If the loss delayed the chain, there was an alarm.
 func TestWhateverIsLost(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -150,8 +150,8 @@ func TestLossSeeds(t *testing.T) {
 	}
 }
 
-// subsequence reports whether the calls are those of want, of which the round that
-// was acknowledged may lack some, and the new round lacks none.
+// subsequence reports whether calls are those of want. Calls of the acknowledged round
+// may be missing, calls of the new round may not.
 func subsequence(calls []string, want string) bool {
 	round := ""
 	for _, call := range calls {
@@ -284,8 +284,8 @@ func TestWatchdogOfWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What fails for good is an alarm, and no reason to be parked: then nobody would
-// watch.
+// A permanent failure of the watchdog raises an alarm. The watchdog is not parked:
+// nobody would watch.
 func TestWatchdogIsNotParked(t *testing.T) {
 	denied := sluice.Permanent(errors.New("access denied"))
 	for _, tt := range []struct {
@@ -417,8 +417,8 @@ func TestWatchdogIsSentAnew(t *testing.T) {
 	})
 }
 
-// What fails for good at the start has its watchdog, which is not sent again for
-// each try of the rest.
+// A permanent failure at the start comes after the watchdog was sent. Retries of the
+// rest do not send the watchdog again.
 func TestStartSendsTheWatchdogFirst(t *testing.T) {
 	down := errors.New("throttled")
 	for _, tt := range []struct {
@@ -469,7 +469,7 @@ func TestStartSendsTheWatchdogFirst(t *testing.T) {
 	}
 }
 
-// A watchdog must wait for what a consumer may take.
+// watchAfter must be longer than a consumer may take.
 func TestWatchAfter(t *testing.T) {
 	c := newConfig(t)
 	c.Config.Watch.After = 12 * time.Minute

@@ -115,8 +115,8 @@ func TestPanicsGiveTheClaimUp(t *testing.T) {
 	}
 }
 
-// A process that died holds its claim until its deadline; then another takes
-// over. Until then others are told to come back, and when.
+// A dead process holds its claim until its deadline; then another process takes over.
+// Until then others get RetryAfter.
 func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tb, h := newTable(), &handler{}
@@ -170,8 +170,8 @@ func TestClaimsEndWithTheDeadline(t *testing.T) {
 	}
 }
 
-// A claim holds until its own end also when what is done is to be forgotten
-// before that: nobody takes over from a handler that is running.
+// A claim holds until its end, also with a shorter TTL: no process takes over from a
+// running handler.
 func TestTTLShorterThanAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tb := newTable()
@@ -198,8 +198,8 @@ func TestTTLShorterThanAClaim(t *testing.T) {
 	})
 }
 
-// A handler that has lost its claim to another does not take that one's away
-// when it fails, nor is its success forgotten.
+// A handler that lost its claim does not remove the new claim when it fails. When it
+// succeeds, its success is stored.
 func TestLateEnd(t *testing.T) {
 	for _, fails := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -236,8 +236,7 @@ func TestLateEnd(t *testing.T) {
 	}
 }
 
-// What is done is done: when the row cannot be written, only that is tried
-// again.
+// After a success whose row cannot be written, only the row is retried.
 func TestCompletedCannotBeWritten(t *testing.T) {
 	tb, h := newTable(), &handler{}
 	tb.fail = func(op dynamo.Op) (error, error) {

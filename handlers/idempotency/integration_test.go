@@ -67,7 +67,7 @@ func (l *local) row(t *testing.T) sluice.Item {
 	return it
 }
 
-// What the expressions mean to DynamoDB.
+// DynamoDB evaluates the expressions as expected.
 func TestExpressions(t *testing.T) {
 	l, h := newLocal(t), &handler{}
 	handle := l.wrap(h)

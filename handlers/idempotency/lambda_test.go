@@ -15,16 +15,16 @@ import (
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
-// mapping is an event source mapping of a stream, by AWS's rules: what fails is
-// tried again until it has been retried retries times (-1: without end) or is
-// older than maxAge, and is then discarded. No pause between tries is promised,
-// and there is none here. A function is stopped at its timeout.
+// mapping is an event source mapping of a stream, by AWS's rules. It retries a failed
+// batch retries times (-1: without end), or until it is older than maxAge, then
+// discards it. AWS promises no pause between tries: here is none. A function stops at
+// its timeout.
 type mapping struct {
 	timeout, maxAge time.Duration
 	retries         int
 }
 
-// outcome is what became of a record.
+// outcome is the final state of a record.
 type outcome struct {
 	handled     bool
 	invocations int

@@ -52,9 +52,8 @@ func TestRowsOfPowertools(t *testing.T) {
 	}
 }
 
-// Ours, read by what Powertools asks of a row: an id, a status that it knows,
-// expiration as a number of seconds, in_progress_expiration as one of
-// milliseconds, data as JSON.
+// Rows of Sluice have the attributes that Powertools reads: an id, a known status,
+// expiration in seconds, in_progress_expiration in milliseconds, data as JSON.
 func TestRowsForPowertools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tb, h := newTable(), &handler{}

@@ -14,10 +14,9 @@ import (
 	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
-// Two workers get the same record again and again, die in the middle, fail, and
-// reach the table or not: whatever happens, the handler is never run by both at
-// once before its deadline, it is run in the end, and never after it was marked
-// as done.
+// Two workers get the same record many times, die in the middle, fail, and sometimes do
+// not reach the table. Both never run the handler at once before its deadline. The
+// handler runs in the end, and never after it is marked as done.
 func TestSeeds(t *testing.T) {
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {

@@ -100,7 +100,7 @@ func (t *table) apply(op dynamo.Op) error {
 	return nil
 }
 
-// ops is what was written, in order; it is forgotten.
+// ops returns the writes in order, and clears them.
 func (t *table) ops() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +135,7 @@ func event() *sluice.Record {
 	return &rec
 }
 
-// handler counts its calls and returns what it is told to.
+// handler counts its calls and returns a chosen error.
 type handler struct {
 	calls int
 	do    func(ctx context.Context) error

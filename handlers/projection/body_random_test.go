@@ -16,8 +16,8 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// Whatever the options and the item: the document has every field once, and the
-// plain and slow way to make it makes the same.
+// For any options and any item, the document has every field once, and equals the
+// document of a simple, slow oracle.
 func TestBodiesAgainstOracle(t *testing.T) {
 	used := 0
 	for seed := range uint64(10000) {

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// Which field stands when several have one name, and that the others are told.
+// The field that wins among several of one name. The others are counted.
 func TestCollisions(t *testing.T) {
 	it, err := item.Parse([]byte(`{"pk":{"S":"a"},"rev":{"N":"1"},"x":{"S":"own"},"y":{"S":"other"},"m":{"M":{"x":{"S":"in m"},"z":{"S":"m.z"}}},"n":{"M":{"\u007a":{"S":"n.z"},"y":{"S":"n.y"}}}}`))
 	if err != nil {
@@ -80,7 +80,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// Of two maps that one path may mean the first is flattened, and neither lost.
+// If a path fits two maps, the first is flattened, and the second stays.
 func TestFlattenOfAnAmbiguousPath(t *testing.T) {
 	o := Options{Index: "i", ID: "{pk}", Version: Unversioned(), Include: []string{"a", "a.b"}, Flatten: []Flatten{{Path: "a.b"}}}
 	it, err := item.Parse([]byte(`{"pk":{"S":"x"},"a.b":{"M":{"n":{"N":"1"}}},"a":{"M":{"b":{"M":{"m":{"N":"2"}}}}}}`))
@@ -182,8 +182,8 @@ func TestTombstones(t *testing.T) {
 	}
 }
 
-// What Project returns is the caller's, is the same every time, and is what
-// Handle writes.
+// The caller owns the result of Project. It is the same each time, and equals the
+// writes of Handle.
 func TestProjectIsPure(t *testing.T) {
 	o := small()
 	o.Flatten, o.Rename, o.Exclude = []Flatten{{"m", "m_"}}, []Rename{{"n", "number"}}, []string{"m.b"}

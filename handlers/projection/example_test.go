@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// Orders are found by what is in them, and a redelivery changes nothing.
+// Searches find orders by their contents. A redelivery changes nothing.
 func Example() {
 	index := streamtest.NewIndex() // sinks/opensearch in production
 	p, err := projection.New(index.Write, projection.Options{
@@ -51,8 +51,7 @@ func Example() {
 	// 1 refused
 }
 
-// A version of a counter that begins anew, made to go on by the time at which
-// the item was made.
+// A version for a counter that restarts with each item: the creation time goes first.
 func ExampleByFunc() {
 	version := projection.ByFunc(func(it sluice.Item) (int64, error) {
 		created, _ := it.Lookup("created_at") // in ms

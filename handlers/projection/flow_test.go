@@ -103,8 +103,8 @@ func TestRedeliveriesChangeNothing(t *testing.T) {
 	}
 }
 
-// A change that is delivered after the deletion brings nothing back. An item
-// that is made anew is written. With tombstones this holds for good.
+// A change after the deletion restores no document. An item that is made again is
+// written. With tombstones this holds forever.
 func TestADeletedDocumentStaysDeleted(t *testing.T) {
 	records := history("a")
 	for _, tt := range []struct {
@@ -141,8 +141,8 @@ func TestADeletedDocumentStaysDeleted(t *testing.T) {
 	}
 }
 
-// A deletion takes the number after the last one: what is made again begins
-// above that, as ByAttribute says.
+// A deletion's version is the last number plus 1. An item that is made again must begin
+// above it, as the docs of ByAttribute say.
 func TestMadeAgainAboveTheDeletion(t *testing.T) {
 	for rev, want := range map[int]map[string]string{4: {}, 5: {"a": `{"n":5}`}} {
 		index := streamtest.NewIndex()
@@ -157,8 +157,8 @@ func TestMadeAgainAboveTheDeletion(t *testing.T) {
 	}
 }
 
-// A document follows what names its place. Each write may fail once, and all
-// is delivered once more in the end.
+// A document moves when its index, id or routing changes. Each write may fail once, and
+// every record comes once more in the end.
 func TestMoves(t *testing.T) {
 	state := func(rev int, kind string) map[string]any {
 		return map[string]any{"pk": "a", "rev": rev, "kind": kind}

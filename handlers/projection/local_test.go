@@ -65,8 +65,7 @@ func TestIndexNamesOfOpenSearch(t *testing.T) {
 	})
 }
 
-// What a projection makes is taken as it is: texts, numbers and ids of any kind
-// come back the same.
+// OpenSearch stores documents unchanged: any texts, numbers and ids come back the same.
 func TestDocumentsComeBack(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		client, err := opensearch.Connect(opensearch.Connection{URLs: []string{url}})
@@ -105,8 +104,7 @@ func TestDocumentsComeBack(t *testing.T) {
 	})
 }
 
-// A backfill after lost changes, by a real sink: what the index shows of them, and
-// where a deletion left a tombstone.
+// A backfill after lost changes, with a real sink: it repairs documents and tombstones.
 func TestBackfillRepairs(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		client, err := opensearch.Connect(opensearch.Connection{URLs: []string{url}})

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// Whoever writes items does not choose indices that OpenSearch or a reindex has for
-// itself, nor names that a terminal acts on. No error shows the name.
+// Items cannot choose indices of OpenSearch itself or of a reindex, or names that
+// control a terminal. No error shows the name.
 func TestNamesMadeFromItems(t *testing.T) {
 	p, err := New(nil, Options{Index: "{tenant}", ID: "{pk}", Version: Unversioned()})
 	if err != nil {
@@ -40,7 +40,7 @@ func TestNamesMadeFromItems(t *testing.T) {
 			t.Errorf("%q: the error shows it: %v", name, err)
 		}
 	}
-	// The file's author may name such an index.
+	// The author of the file may name an index of OpenSearch itself.
 	if _, err := New(nil, Options{Index: ".orders", ID: "{pk}", Version: Unversioned()}); err != nil {
 		t.Error(err)
 	}
@@ -89,8 +89,8 @@ func TestMaxIndices(t *testing.T) {
 	}
 }
 
-// A fixed name has no limit, and shows itself. The default is 100 names, whoever
-// makes them at the same time.
+// A fixed name has no limit, and errors show it. The default limit is 100 names, also
+// for concurrent records.
 func TestMaxIndicesDefault(t *testing.T) {
 	fixed := streamtest.NewIndex()
 	p, err := New(fixed.Write, Options{Index: "orders", ID: "{pk}", MaxIndices: 1, Version: Unversioned()})
@@ -131,8 +131,8 @@ func TestMaxIndicesDefault(t *testing.T) {
 	}
 }
 
-// What a cluster says of a document has neither its id nor the name of its index
-// in the text that is logged; a dead letter has both.
+// The logged text of a cluster's error has no id and no index name. A dead letter has
+// both.
 func TestErrorsShowTemplates(t *testing.T) {
 	index := streamtest.NewIndex()
 	p, err := New(index.Write, Options{Index: "orders-{tenant}", ID: "{pk}", Version: Unversioned()})

@@ -123,8 +123,8 @@ func TestOnlyWhereTheItemInPlaceOfAChangeHasNoPlace(t *testing.T) {
 	}
 }
 
-// Whatever happens to items, and whatever is delivered again, the index has the
-// documents of those that are taken.
+// For any changes and redeliveries, the index ends with the documents of exactly the
+// items that fulfil the condition.
 func TestOnlyConverges(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -25,12 +25,12 @@ func must(t testing.TB, write func(context.Context, document.Op) error, o Option
 	return p
 }
 
-// asItIs is Options.Current where an item is as told.
+// asItIs returns an Options.Current with this item.
 func asItIs(it sluice.Item) func(context.Context, *sluice.Record) (sluice.Item, error) {
 	return func(context.Context, *sluice.Record) (sluice.Item, error) { return it, nil }
 }
 
-// small are options of which most tests change one thing.
+// small returns options; most tests change one of them.
 func small() Options { return Options{Index: "tgw", ID: "{pk}", Version: ByAttribute("rev")} }
 
 // bodyOf returns the document that o makes of an item.

@@ -88,8 +88,8 @@ func TestVersionsFollowTheSequence(t *testing.T) {
 	}
 }
 
-// The numbers of a new stream begin anew, and its changes come after those of
-// the stream before.
+// A new stream's numbers begin again. Its changes are later than those of the stream
+// before.
 func TestANewStreamComesLater(t *testing.T) {
 	old := fenceOf(t, "2024-11-02T09:12:33.123", "9999999999999999999999999999999999999999")
 	for _, label := range []string{"2024-11-02T09:12:33.124", "2024-11-02T09:12:34.000", "2100-01-01T00:00:00.000"} {

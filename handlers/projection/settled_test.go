@@ -133,7 +133,7 @@ func TestBackfillBesideAnotherWriter(t *testing.T) {
 	}
 }
 
-// What cannot be read is no reason to take a document for right.
+// If the item cannot be read, the document does not count as right.
 func TestBackfillWithoutTheTable(t *testing.T) {
 	down := errors.New("down")
 	p := must(t, streamtest.NewIndex().Write, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
@@ -147,8 +147,8 @@ func TestBackfillWithoutTheTable(t *testing.T) {
 	}
 }
 
-// Without tombstones the index remembers a deletion with a version that no change
-// has. The item tells whether the write is later.
+// Without tombstones the index remembers a deletion with a version above every change.
+// The item shows whether the write is later.
 func TestForgetDeletedAsksTheTable(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -211,9 +211,8 @@ func TestChangeThatWasHeldForTwoDays(t *testing.T) {
 	}
 }
 
-// The index forgets deletions after an hour. A dead letter of an item that was
-// deleted before that, or has no document there any more, brings no document back,
-// whatever its version is taken from.
+// The index forgets deletions after an hour. Then a dead letter of a deleted or moved
+// item restores no document, for any kind of version.
 func TestRedriveAfterTheIndexForgot(t *testing.T) {
 	it := func(rev, slug string, show bool) sluice.Item {
 		return item.Of(item.String("pk", "a"), item.Number("rev", rev), item.String("slug", slug), item.Bool("show", show))

@@ -73,8 +73,8 @@ func TestTemplatesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Two keys never make one id, whatever is in them: ids of several attributes
-// are told apart by what stands between them, which is escaped within them.
+// Two keys never make the same id. The text between attributes separates them, and is
+// escaped within attributes.
 func TestIDsDoNotCollide(t *testing.T) {
 	for _, tt := range []struct{ template, a, b, want string }{
 		{"{a}|{b}", "111122223333", "tgw-0a1", "111122223333|tgw-0a1"},
@@ -199,7 +199,7 @@ func TestIndexNames(t *testing.T) {
 	}
 }
 
-// What is read is well formed: it is written again as it was meant.
+// A parsed template is well formed: writing it again gives an equal template.
 func FuzzTemplate(f *testing.F) {
 	for _, s := range []string{"{a}|{b}", `\{{odd\|name}\}\\`, "{pk|lower|replace:#:$|trim:x}", "{a|replace:\\::\\}}", "{", "}", "{}", "\\"} {
 		f.Add(s)

@@ -67,8 +67,7 @@ func TestVersionsOfNumbersInOtherForms(t *testing.T) {
 	}
 }
 
-// What a backfill reads is older than what any record says, and is written
-// where nothing is.
+// A backfilled item is older than every record, and is written if there is no document.
 func TestSnapshots(t *testing.T) {
 	read := streamtest.Snapshot("t", map[string]any{"pk": "a", "rev": 7})
 	for _, tt := range []struct {
@@ -95,9 +94,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// An item that takes the place of a change, which the stream has forgotten, is no
-// older than that: it follows what the change was to follow, and what came later
-// stays.
+// An item that replaces a trimmed change has the change's place: it wins over earlier
+// documents, and loses to later ones.
 func TestSnapshotInPlaceOfAChange(t *testing.T) {
 	change := func(v string, at sluice.Sequence) *sluice.Record {
 		rec := streamtest.Modify("t", map[string]any{"pk": "a"}, map[string]any{"pk": "a", "v": v}, streamtest.WithSequence(at))

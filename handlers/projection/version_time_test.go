@@ -82,8 +82,7 @@ func TestVersionsOfEpochs(t *testing.T) {
 	}
 }
 
-// An item that is made again begins its counter anew, and its document is written
-// all the same.
+// An item that is made again restarts its counter, and its document is written.
 func TestVersionsOfPairs(t *testing.T) {
 	state := func(created string, rev int) map[string]any {
 		return map[string]any{"pk": "a", "created": created, "rev": rev}

@@ -168,7 +168,7 @@ func TestRecountMostlyEmpty(t *testing.T) {
 	}
 }
 
-// A counter that is no number is told, and the others are corrected.
+// A counter that is not a number is reported. The others are corrected.
 func TestCounterThatIsNoNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := wrongShops(40, 2, 1)
@@ -216,7 +216,7 @@ func TestRecountBrakeByNumber(t *testing.T) {
 	}
 }
 
-// What changes while it is held is looked at again.
+// A counter that changes while it is held is counted again.
 func TestHeldCounterMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := wrongShops(40, 2, 1)

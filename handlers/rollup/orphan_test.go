@@ -60,7 +60,7 @@ func (w *orphans) put(table, it string) {
 	}
 }
 
-// handle handles what the stream of orders has, each record as often as told.
+// handle handles the records of the orders' stream, each the given number of times.
 func (w *orphans) handle(times int) (last error) {
 	w.t.Helper()
 	for _, rec := range w.Records() {

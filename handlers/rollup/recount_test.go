@@ -111,7 +111,7 @@ func (s *shop) Transact(_ context.Context, ops ...dynamo.Op) error {
 	return nil
 }
 
-// apply is what a record of the stream does.
+// apply has the effect of a record of the stream.
 func (s *shop) apply(n int64) {
 	if !s.gone {
 		if s.counter == nil {
@@ -192,8 +192,8 @@ func TestRecountCorrects(t *testing.T) {
 	}
 }
 
-// What goes on while a parent is recounted, at times after its begin. The looks
-// are at 0 s, 60 s, 120 s and so on.
+// Events during a recount of a parent, at times after its start. The recount looks at 0
+// s, 60 s, 120 s and so on.
 func TestRecountWhileRecordsAreUnderWay(t *testing.T) {
 	type event struct {
 		at time.Duration
@@ -238,7 +238,8 @@ func TestRecountWhileRecordsAreUnderWay(t *testing.T) {
 	}
 }
 
-// Who waits is told for how many counters; who stops meanwhile, what is open.
+// A waiting recount reports how many counters it waits for. A stopped recount reports
+// the open ones.
 func TestRecountTellsThatItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shop{counter: num(8), orders: prices("o-1", "o-2")}
@@ -308,9 +309,9 @@ func TestRecountIsWrongWhenTheLagIsLongerThanSettle(t *testing.T) {
 	})
 }
 
-// Random writers, a stream whose lag is shorter than Settle, and recounts while
-// they go on: once all has arrived the counter is right or was told as busy. No
-// order is written twice.
+// Random writers, a stream with less lag than Settle, and recounts meanwhile. When all
+// records are handled, the counter is right or was reported as busy. No order is
+// written twice.
 func TestRecountSeeds(t *testing.T) {
 	corrected, busy := 0, 0
 	for seed := range uint64(400) {

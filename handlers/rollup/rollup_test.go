@@ -87,7 +87,7 @@ func TestARedeliveredRecordCountsOnce(t *testing.T) {
 	}
 }
 
-// A late −1 does not bring back what was deleted.
+// A late −1 does not restore a deleted parent.
 func TestParentsThatAreGoneStayGone(t *testing.T) {
 	w := newWorld(owner)
 	var counts tally.Tally
@@ -108,9 +108,8 @@ func TestParentsThatAreGoneStayGone(t *testing.T) {
 	}
 }
 
-// A record can be delivered as long as it is not older than Life, and its marker
-// is there for longer than that: whatever the order, it counts once or is
-// refused.
+// A record younger than Life may come again, and its marker lives longer. In any order,
+// a record counts once or is refused.
 func TestRecordsOlderThanTheirMarkers(t *testing.T) {
 	for _, origin := range []sluice.Origin{sluice.Live, sluice.Redriven, sluice.Replayed} {
 		w := newWorld(shopA, owner)
@@ -263,8 +262,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// A child whose reference to its parent is empty, or NULL, has no parent: its
-// record counts at those that there are.
+// A child with an empty or NULL reference has no parent there. Its record counts on its
+// other parents.
 func TestChildrenWithoutAParent(t *testing.T) {
 	for _, none := range []string{`{"NULL":true}`, `{"S":""}`, `{"B":""}`, `{"BOOL":true}`, `{"L":[]}`} {
 		for name, key := range map[string]func(sluice.Item) sluice.Item{"By": By("id", "n"), "From": From(map[string]string{"x": "id", "y": "n"})} {
@@ -293,9 +292,8 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Random histories of orders, each record delivered up to three times while the
-// database fails before and after it has done its work, leave what counting
-// them would.
+// Random histories of orders: each record comes up to three times, and the database
+// fails before and after its work. The counters equal a plain count.
 func TestSeeds(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -71,7 +71,7 @@ func (w *early) remove(table, key string) {
 	}
 }
 
-// handle handles what the streams have, each record as often as told.
+// handle handles the records of the streams, each the given number of times.
 func (w *early) handle(times int) {
 	w.t.Helper()
 	for _, rec := range w.Records() {
@@ -189,8 +189,8 @@ func TestChildBeforeItsParent(t *testing.T) {
 	}
 }
 
-// A recount counts such a child: from then on its end is subtracted, of the
-// number that was recounted.
+// A recount counts such a child. From then on its end subtracts from the recounted
+// number.
 func TestRecountedChildOfALateParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEarly(t)
@@ -307,7 +307,7 @@ func TestRecountBeforeTheChild(t *testing.T) {
 	})
 }
 
-// Whether a child counts cannot be told while the row cannot be read.
+// While the row cannot be read, the record fails: the child may count or not.
 func TestRowCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEarly(t)
@@ -355,8 +355,8 @@ func TestUncountedChildEndsDuringARecount(t *testing.T) {
 	})
 }
 
-// Whatever comes first, no counter is below 0, and a counter is what has been
-// there since its parent has; a recount counts the rest.
+// In any order of events, no counter is below 0. A counter has the children since its
+// parent. A recount counts the rest.
 func TestEarlySeeds(t *testing.T) {
 	for seed := range uint64(25) {
 		synctest.Test(t, func(t *testing.T) { earlySeed(t, seed) })

@@ -109,7 +109,7 @@ const (
 	owner = `owners{"owner":{"S":"o"}}`
 )
 
-// orders counts the orders of shops and sums what their owners are paid.
+// orders counts the orders of shops, and sums the payments of their owners.
 func orders(t *testing.T, w *world, edit ...func(*Config)) *Rollup {
 	t.Helper()
 	c := Config{
@@ -149,7 +149,7 @@ func record(old, new string) *sluice.Record {
 	return &rec
 }
 
-// seq is what Children returns.
+// seq returns items as Children does.
 func seq(items ...sluice.Item) iter.Seq2[sluice.Item, error] {
 	return func(yield func(sluice.Item, error) bool) {
 		for _, it := range items {

@@ -56,7 +56,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// What a crashed daemon has left goes, and that nothing is left is no error.
+// The address file of a crashed daemon is removed. A missing file is no error.
 func TestRemoveAddress(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "sluice.db")
 	for range 2 {
@@ -81,7 +81,7 @@ func TestRemoveAddress(t *testing.T) {
 	}
 }
 
-// Who may say where the token is sent.
+// The owners of an address file that may decide where the token goes.
 func TestAddressOwner(t *testing.T) {
 	const root, me, daemon, stranger = 0, 501, 502, 503
 	for _, c := range []struct {

@@ -149,8 +149,8 @@ func TestSession(t *testing.T) {
 				t.Errorf("the button of %s: %d", what, w.Code)
 			}
 		}
-		// As browsers send the form where they send no Sec-Fetch headers: to an address
-		// that is neither HTTPS nor of this machine.
+		// Browsers send the form without Sec-Fetch headers to an address that is not
+		// HTTPS and not of this machine.
 		w := ask(sessions, "POST", first, func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:9464") })
 		c := cookieOf(t, w)
 		if w.Code != 303 || w.Header().Get("Location") != "/" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.MaxAge != 12*3600 || c.Name != "sluice-9464" || c.Value == token {

@@ -69,8 +69,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Who may write to the folder of a state file could make the token's file first,
-// and know it.
+// A user with write access to the state file's folder could create the token file
+// first, and know the token.
 func TestMakeRefusesFilesOfOthers(t *testing.T) {
 	if !owned {
 		t.Log("files have no owners here")

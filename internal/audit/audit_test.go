@@ -56,7 +56,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What is newer than what a repair was made from is newer than the repair.
+// A change newer than the source of a repair has a higher version: it wins over the
+// repair.
 func TestRemedy(t *testing.T) {
 	ref := document.Ref{Index: "things", ID: "a", Routing: "r"}
 	op := func(a document.Action, f document.Fence, version int64) document.Op {
@@ -199,7 +200,7 @@ func TestRefusedRepair(t *testing.T) {
 	})
 }
 
-// A failed write is told, and the audit goes on.
+// A failed write is reported, and the audit continues.
 func TestFailedRepair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
@@ -258,7 +259,7 @@ func TestSample(t *testing.T) {
 	})
 }
 
-// Every function's error ends the audit, and says what was being done.
+// An error of any function ends the audit, and names the operation.
 func TestErrors(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tt := range []struct {

@@ -123,7 +123,7 @@ func TestBrakeOfHiddenItems(t *testing.T) {
 	})
 }
 
-// An audit that ends early has deleted nothing, and tells what it found.
+// An audit that ends early has deleted nothing, and reports its findings.
 func TestEndsBeforeTheFirstDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ghosts(100, 1)
@@ -152,8 +152,8 @@ func TestEndsBeforeTheFirstDeletion(t *testing.T) {
 	})
 }
 
-// The documents of all routes are known, by whichever name of the index each was
-// written; those of other applications are none of ours.
+// The audit knows the documents of all routes, under any name of the index. It ignores
+// documents of other applications.
 func TestSharedIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ghosts(100, 3)

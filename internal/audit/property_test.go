@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/internal/localtest"
 )
 
-// Whatever drift there is, and whatever is written meanwhile, an audit finds
-// exactly the drift, and a repair leaves none and harms nothing.
+// For any drift and any concurrent writes, an audit finds exactly the drift. A repair
+// removes all drift, and damages nothing.
 func TestFindsExactlyTheDrift(t *testing.T) {
 	if localtest.Elsewhere(t) { // TestSharesNothing has the race detector
 		return
@@ -75,7 +75,7 @@ func auditUnderWrites(t *testing.T, seed uint64) map[string]Kind {
 	if w.sequence {
 		a.Marks = &Marks{Field: "m", LeastVersion: leastVersion, Tombstones: w.Tombstones}
 	}
-	// What is stuck moves on while the audit runs.
+	// Delayed changes arrive during the audit.
 	got := find(t, a)
 	if !maps.Equal(got, want) {
 		t.Errorf("found %v\nwant  %v", got, want)
@@ -184,7 +184,7 @@ func (w *world) marked(d doc, body string) string {
 	return string(docrules.WithMark([]byte(body), "m", mark))
 }
 
-// writeOn writes, deletes and writes anew until stop.
+// writeOn writes, deletes and writes again until stop.
 func writeOn(w *world, rng *rand.Rand, n int, stop chan struct{}) {
 	for {
 		select {
@@ -204,7 +204,7 @@ func writeOn(w *world, rng *rand.Rand, n int, stop chan struct{}) {
 	}
 }
 
-// find runs an audit, and returns what it told.
+// find runs an audit, and returns its findings.
 func find(t *testing.T, a Audit) map[string]Kind {
 	t.Helper()
 	found := map[string]Kind{}

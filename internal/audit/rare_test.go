@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/internal/docrules"
 )
 
-// A tombstone in the place of a document that an item asks for is told once, as
-// missing, also when its version is too low.
+// A tombstone in place of an item's document is reported once, as missing, also if its
+// version is too low.
 func TestTombstoneOfAnItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)

@@ -22,8 +22,8 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// world is a table, an index, and what brings changes from one to the other,
-// late. It takes the time of the test's bubble.
+// world is a table, an index, and a late copier of changes between them. It uses the
+// time of the test's bubble.
 type world struct {
 	mu       sync.Mutex
 	rng      *rand.Rand
@@ -281,7 +281,7 @@ func (w *world) List(_ context.Context, index string) iter.Seq2[document.Doc, er
 	}
 }
 
-// Tombstones lists those that List hides.
+// Tombstones lists the tombstones, which List hides.
 func (w *world) Tombstones(_ context.Context, index string) iter.Seq2[document.Doc, error] {
 	return func(yield func(document.Doc, error) bool) {
 		w.mu.Lock()
@@ -308,7 +308,7 @@ const (
 	beforeAll = "00000000T000000.000-0000000000000000000000000000000000000000"
 )
 
-// stamp is what a mark has of the nth change of a stream.
+// stamp is the mark of the nth change of a stream.
 func stamp(n int) string { return stream + recordtest.Sequence(n).Fence() }
 
 // leastVersion has one version for two changes.
@@ -320,7 +320,7 @@ func leastVersion(sequence string) int64 {
 	return max(int64(n)/2*100, 1)
 }
 
-// disagreements are what a brute-force look at a world at rest finds.
+// disagreements returns the drift of an idle world, by brute force.
 func (w *world) disagreements() map[string]Kind {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -110,7 +110,7 @@ func TestAnotherTableWithABadItem(t *testing.T) {
 	})
 }
 
-// One of two tables is another one.
+// One of two tables is the wrong one.
 func TestOneOfTwoTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := foreign(10, 20)
@@ -156,7 +156,7 @@ func TestSampleOfANewIndex(t *testing.T) {
 	})
 }
 
-// Without a list of all documents, only a sample that fits tells.
+// Without a list of all documents, only a sample can confirm the table.
 func TestAnotherTableWithoutAList(t *testing.T) {
 	for name, with := range map[string]func(*Audit){
 		"no list": func(a *Audit) { a.List = nil },

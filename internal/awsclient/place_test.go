@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// What there is not is said with where it was looked for, and what set that.
+// The error of a missing table names the endpoint and its setting.
 func TestNoTable(t *testing.T) {
 	const advice = ": correct its name, or the endpoint, the Region or the account, or create it"
 	for _, tt := range []struct {

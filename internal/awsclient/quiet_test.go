@@ -16,8 +16,8 @@ type roundTrips func(*http.Request) (*http.Response, error)
 
 func (f roundTrips) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-// The SDK warns of each answer without a checksum; one with a wrong checksum is
-// still told of.
+// The SDK's warning about answers without a checksum is dropped. A wrong checksum is
+// still logged.
 func TestAnswersWithoutAChecksum(t *testing.T) {
 	for header, want := range map[string]string{"": "", "17": "expected checksum, 17, "} {
 		var log strings.Builder

@@ -17,10 +17,10 @@ import (
 type body struct {
 	make        func(dst []byte, rec *sluice.Record) ([]byte, error)
 	reads       sluice.View // the images that it needs
-	wantsRecord bool        // attributes whose names begin with '$' stand in it
+	wantsRecord bool        // it has attributes of the record, with '$'
 }
 
-// parseBody reads what a file says a message is made of.
+// parseBody parses the body of a send route.
 func parseBody(text string) (body, error) {
 	switch text {
 	case "", "record":
@@ -49,11 +49,11 @@ func imageBody(of func(*sluice.Record) sluice.Item) func([]byte, *sluice.Record)
 	}
 }
 
-// recordBody is the body when a file says nothing else.
+// recordBody makes the default body, "record".
 func recordBody(dst []byte, rec *sluice.Record) ([]byte, error) {
 	var b message.Body
 	b.Str("event", string(rec.EventName)).Str("table", rec.Table)
-	if rec.Sequence != "" { // a backfill has none
+	if rec.Sequence != "" { // records of a backfill have no sequence
 		b.Str("sequence", string(rec.Sequence))
 	}
 	b.JSON("keys", rec.Keys.AppendJSON(nil))
@@ -66,7 +66,7 @@ func recordBody(dst []byte, rec *sluice.Record) ([]byte, error) {
 	return append(dst, sendable(b.Bytes())...), nil
 }
 
-// sendable escapes in JSON what SQS refuses as it is; it stands in strings only.
+// sendable escapes the characters that SQS refuses. They occur in JSON strings only.
 func sendable(text []byte) []byte {
 	if !strings.Contains(string(text), "\uFFFE") && !strings.Contains(string(text), "\uFFFF") {
 		return text
@@ -76,8 +76,7 @@ func sendable(text []byte) []byte {
 
 var refused = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 
-// text is a template over an item, and over its record by names that begin with
-// '$'.
+// text is a template over an item. Names that begin with '$' read the record.
 type text struct {
 	projection.Template
 	item        []string    // paths of the item
@@ -115,9 +114,8 @@ func (t text) append(dst []byte, rec *sluice.Record) ([]byte, error) {
 	return t.Append(dst, rec.Image(), beside(rec, t.wantsRecord))
 }
 
-// lacks is the error of a record without the image that an attribute of the item
-// would be in: the item as it is after the change or, of a REMOVE, as it was. The
-// key is in every record.
+// lacks is the error of a record without the image that the template reads. That image
+// is the new one, or for a REMOVE the old one. Every record has the key.
 func (t text) lacks(rec *sluice.Record) error {
 	if rec.New.Exists() || rec.EventName == sluice.Remove && rec.Old.Exists() {
 		return nil
@@ -130,7 +128,7 @@ func (t text) lacks(rec *sluice.Record) error {
 	return nil
 }
 
-// recordNames are what a template can have of the record itself.
+// recordNames are the record's own values, by their names in a template.
 const recordNames = "$event, $table, $sequence, $eventId, $created, $new.<path> and $old.<path>"
 
 func checkRecordPath(path string) error {
@@ -152,8 +150,7 @@ func checkRecordPath(path string) error {
 	return fmt.Errorf("{%s} is nothing of a record; those are %s", path, recordNames)
 }
 
-// beside is where a template looks for what the image does not have: the keys,
-// and what is said of the record.
+// beside finds values that the image lacks: the keys, and values of the record.
 func beside(rec *sluice.Record, wantsRecord bool) sluice.Item {
 	if !wantsRecord {
 		return rec.Keys
@@ -171,8 +168,8 @@ func beside(rec *sluice.Record, wantsRecord bool) sluice.Item {
 	return rec.Keys.With(attrs...)
 }
 
-// isJSON reports whether a template is a JSON object, array or string, and not a
-// text that begins with an attribute.
+// isJSON reports whether a template is a JSON object, array or string. A text that
+// begins with an attribute is none of these.
 func isJSON(text string) bool {
 	text = strings.Trim(text, " \t\r\n")
 	if strings.HasPrefix(text, "[") || stringEnd(text, 0) == len(text) && strings.HasPrefix(text, `"`) {
@@ -183,8 +180,8 @@ func isJSON(text string) bool {
 	return ok && rest != "" && (rest[0] == '"' || rest[0] == '}')
 }
 
-// piece is a part of a JSON template: JSON as it stands, and then an attribute as
-// JSON, or a text with attributes as a string.
+// piece is a part of a JSON template: literal JSON, then an attribute as JSON, or a
+// text with attributes as a string.
 type piece struct {
 	json  string
 	path  string // of an attribute
@@ -192,13 +189,13 @@ type piece struct {
 	quote bool // text is set
 }
 
-// parseJSONBody reads a JSON template. Within strings attributes are text; outside
-// of them they are JSON: what follows '{' there is a quotation mark or '}' in
-// JSON itself.
+// parseJSONBody parses a JSON template. Within strings an attribute is text, outside of
+// strings it is JSON. There, valid JSON has only '"' or '}' after '{', so any other
+// character begins an attribute.
 func parseJSONBody(source string) (body, error) {
 	var b body
 	var pieces []piece
-	var sample strings.Builder // valid JSON if the template is
+	var sample strings.Builder // the template with a constant for each attribute
 	last := 0
 	for at := 0; at < len(source); {
 		switch c := source[at]; {
@@ -283,13 +280,12 @@ func parseJSONBody(source string) (body, error) {
 	return b, nil
 }
 
-// isAttribute reports whether what stands behind a '{' outside of strings is an
-// attribute.
+// isAttribute reports whether an attribute follows a '{' outside of strings.
 func isAttribute(rest string) bool {
 	return rest != "" && !strings.ContainsRune("\"} \t\r\n", rune(rest[0]))
 }
 
-// stringEnd returns where the JSON string that begins at at ends, or -1.
+// stringEnd returns the end of the JSON string that begins at index at, or -1.
 func stringEnd(s string, at int) int {
 	for i := at + 1; i < len(s); i++ {
 		switch s[i] {

@@ -24,26 +24,26 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
-// Setup is what an application is built on.
+// Setup has the clients, log and meters that an application is built with.
 type Setup struct {
 	// AWS returns the configuration for a service's client ("dynamodb", "sqs",
 	// "opensearch"), endpoint included.
 	AWS    func(service string) aws.Config
 	Logger *slog.Logger // default slog.Default()
 
-	// Check makes the checks of the App: it asks the sinks whether they are there,
-	// and makes indices. A daemon leaves them to run.Setup.Check. A function does
-	// without: it finds out with its first record, and starts faster.
+	// Check runs the App's checks: it asks every sink, and creates missing indices. A
+	// daemon runs them by run.Setup.Check. A function skips them to start faster: its
+	// first record shows a missing sink.
 	Check bool
 
 	Metrics metrics.Meter // nil: none
 
-	// Fakes stand in for services, in tests of a file.
+	// Fakes replace services in tests.
 	Fakes Fakes
 }
 
-// Fakes stand in for services. What is nil is not replaced; with all of them
-// Build needs no AWS, and Check is to be false.
+// Fakes replace services; a nil field replaces none. With all fields set, Build needs
+// no AWS. Then Setup.Check must be false.
 type Fakes struct {
 	Tables Tables
 	Send   func(ctx context.Context, queue string, m sluice.Message) error // to a queue by its name or URL
@@ -54,36 +54,35 @@ type Fakes struct {
 // App is what a file describes, ready to run.
 type App struct {
 	Router *router.Router
-	Routes []BuiltRoute // in the order of the file; routes that work off queues of cascades, and of watchdogs, come last
-	Tables []string     // whose streams are read: names or ARNs
-	Queues []string     // that are consumed, also for cascades and watchdogs: names or URLs
-	Checks []SinkCheck  // of the sinks that routes use; Build makes them if Setup.Check is set
+	Routes []BuiltRoute // in the order of the file; then the routes of cascades' and watchdogs' queues
+	Tables []string     // tables to read: names or ARNs of streams
+	Queues []string     // queues to consume, also for cascades and watchdogs: names or URLs
+	Checks []SinkCheck  // checks of the sinks that routes use; Build runs them if Setup.Check is set
 }
 
-// SinkCheck asks whether a sink is there and is what its routes need, and makes
-// its indices. Its error has the sink's place in the file.
+// SinkCheck checks that a sink exists and fits its routes, and creates its indices. Its
+// error has the sink's place in the file.
 type SinkCheck struct {
-	Sink   string   // its name, or "table" and that of a table
-	Routes []string // that use it
+	Sink   string   // the sink's name, or "table" and the table's name
+	Routes []string // routes that use the sink
 	Check  func(context.Context) error
 }
 
-// BuiltRoute is one route and what the commands need of its handler: its last
-// fields are of one kind at most.
+// BuiltRoute is one route, with the parts of its handler that commands need. At most
+// one of the last fields is set.
 type BuiltRoute struct {
 	Name string
 	Kind string // one of Kinds
 	// Explain says what the handler would do for a record that has matched,
 	// without doing it: it may read tables.
 	Explain func(ctx context.Context, rec *sluice.Record) ([]Effect, error)
-	// Lacks says what a file without mistakes lacks for the route, such as a route
-	// beside it or a way to recount: with ask as sinks and tables tell, too. It may be
-	// nil.
+	// Lacks lists what the route still needs in a valid file, such as another route, or
+	// an index for a recount. With ask it also asks sinks and tables. It may be nil.
 	Lacks func(ctx context.Context, ask bool) error
 
 	Projection *Projected
 	Cascade    *cascade.Cascade
-	Recounts   []rollup.Recount // without DryRun and Found; one for each counter
+	Recounts   []rollup.Recount // one for each counter; DryRun and Found are not set
 }
 
 // Projected is a projection and its cluster.
@@ -93,17 +92,16 @@ type Projected struct {
 	Client  *opensearch.Client
 	Sink    *opensearch.Sink
 	// Write writes as the route does: to the index behind an alias, and during a
-	// reindex to its successor, too. A reindex itself writes by Sink.
+	// reindex also to the new index. A reindex itself writes by Sink.
 	Write func(ctx context.Context, op document.Op) error
-	// Marks are those of its documents; nil where they are not versioned by
-	// sequence.
+	// Marks are the marks of the documents; nil without version: sequence.
 	Marks *opensearch.Marks
 	Store *dynamodb.Store
-	Types []string // entity types of its patterns; "*" is all
+	Types []string // entity types of the route's patterns; "*" is all
 }
 
-// Effect is what a handler would do, in words and as data; payloads are left out
-// unless they are asked for.
+// Effect describes what a handler would do, as a text and as data. It has payloads only
+// on request.
 type Effect struct {
 	Does   string `json:"does"`             // "send to queue calls", "write document 7 of orders as version 3"
 	Sink   string `json:"sink"`             // its name
@@ -112,8 +110,8 @@ type Effect struct {
 	Detail string `json:"detail,omitempty"` // body of message or document
 }
 
-// Build makes sinks and routes of a file that was read. Its errors name the route or
-// sink, with its place in the file.
+// Build makes the sinks and routes of a parsed file. Its errors name the route or sink,
+// with its place in the file.
 func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
 	b, err := newBuilder(c, s)
 	if err != nil {
@@ -162,7 +160,7 @@ type builder struct {
 
 func newBuilder(c *Config, s Setup) (*builder, error) {
 	if f := s.Fakes; s.AWS == nil && f.Tables != nil && f.Send != nil && f.Write != nil {
-		s.AWS = func(string) aws.Config { return aws.Config{Region: "us-east-1"} } // of clients that call nobody
+		s.AWS = func(string) aws.Config { return aws.Config{Region: "us-east-1"} } // clients with fakes call no service
 	}
 	if s.AWS == nil {
 		return nil, errors.New("config: Setup.AWS is nil: it returns the configuration of a service")
@@ -208,23 +206,23 @@ func (b *builder) add(i int) error {
 	return nil
 }
 
-// consume has a queue consumed, once, be it by name or URL.
+// consume adds a queue to consume, once, by name or by URL.
 func (b *builder) consume(queue string) {
 	if !b.consumes(queue) {
 		b.app.Queues = append(b.app.Queues, queue)
 	}
 }
 
-// consumes tells whether a queue is consumed: the same URL, or a name that is
-// the end of one. Two URLs may end alike, in two Regions or accounts.
+// consumes reports whether the App consumes a queue: by the same URL, or by a name at
+// the end of a URL. Two URLs with the same name may differ in Region or account.
 func (b *builder) consumes(queue string) bool {
 	return slices.ContainsFunc(b.app.Queues, func(q string) bool {
 		return q == queue || path.Base(q) == path.Base(queue) && (path.Base(q) == q || path.Base(queue) == queue)
 	})
 }
 
-// checkSent finds messages that the application would take from their queue
-// itself, without a route for them.
+// checkSent finds messages that the application sends to a queue which it consumes,
+// without a route for them.
 func (b *builder) checkSent() error {
 	for _, made := range b.made {
 		for _, m := range made.sends {
@@ -239,8 +237,8 @@ func (b *builder) checkSent() error {
 	return nil
 }
 
-// untaken is a kind of messages that no route is for, as a pattern; "" if there
-// is none. Without kinds any route for messages is one.
+// untaken returns the pattern of a message kind without a route; "" if every kind has
+// one. Without kinds, any route for messages is enough.
 func (c *Config) untaken(kinds []string) string {
 	taken := map[string]bool{}
 	for i := range c.Routes {
@@ -261,7 +259,8 @@ func (c *Config) untaken(kinds []string) string {
 	return ""
 }
 
-// tableName is the name of a table that may be given by the ARN of its stream.
+// tableName returns the name of a table that is given by name, or by the ARN of its
+// stream.
 func tableName(table string) string {
 	if _, resource, ok := strings.Cut(table, ":table/"); ok {
 		name, _, _ := strings.Cut(resource, "/")
@@ -270,23 +269,22 @@ func tableName(table string) string {
 	return table
 }
 
-// wrong says where in the file err is about.
+// wrong adds the place in the file to err.
 func (c *Config) wrong(field string, err error) error {
 	e := c.fault(field, "%s", c.detail(field, err))
 	e.err = err
 	return e
 }
 
-// TableError says where in the file the table is that err is about: that at i of
-// source.tables.
+// TableError adds to err the place in the file of table i of source.tables.
 func (c *Config) TableError(i int, err error) error {
 	e := c.fault(c.source().one("source.tables", i), "%v", err)
 	e.err = err
 	return e
 }
 
-// place is where in the file a field stands: "file:line:column", or the field's
-// path where the Config was not read.
+// place returns a field's place in the file, "file:line:column". For a Config that was
+// not parsed it returns the field's path.
 func (c *Config) place(field string) string {
 	d := c.source()
 	if p := d.where(field); p.line > 0 {

@@ -21,28 +21,29 @@ import (
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
-// sinks are where handlers write. All are made, which makes no call; those that
-// a route uses are asked for.
+// sinks are the sinks of a file. Making a sink makes no call. Build checks the sinks
+// that a route uses.
 type sinks struct {
 	c        *Config
 	queues   map[string]*queue
 	clusters map[string]*cluster
 
 	store     *dynamodb.Store
-	at        Tables // the store, or what stands in for it
+	at        Tables // the store, or its fake
 	storeName string
-	tables    map[string]*tableUse // that handlers use
+	tables    map[string]*tableUse // tables that handlers use
 
-	users []string // routes that what is asked for is for
+	users []string // routes that ask for sinks now
 }
 
-// tableUse is a table that handlers use.
+// tableUse is a table that a handler uses.
 type tableUse struct {
-	field string // that names it first
+	field string // first field that names the table
 	users []string
 }
 
-// Tables are what handlers ask of tables; a sinks/dynamodb.Store has it all.
+// Tables are the methods of tables that handlers call. A sinks/dynamodb.Store has all
+// of them.
 type Tables interface {
 	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
@@ -67,9 +68,9 @@ type cluster struct {
 	client   *opensearch.Client
 	indices  *opensearch.Indices
 	docs     *opensearch.Sink
-	names    map[string]*opensearch.Marks // by index or alias; nil: not versioned by sequence
-	versions map[string]string            // likewise: how routes version the documents
-	fake     writeDocument                // in place of docs
+	names    map[string]*opensearch.Marks // by index or alias; nil without version: sequence
+	versions map[string]string            // version of the documents, by index or alias
+	fake     writeDocument                // replaces docs in tests
 	users    []string                     // routes
 }
 
@@ -119,7 +120,7 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 func openQueue(o *SQS, name string, s Setup) (*queue, error) {
 	q, err := sqs.New(s.AWS("sqs"), o.Queue, sqs.Options{
 		InFlight: o.InFlight, Timeout: time.Duration(o.Timeout), Logger: s.Logger,
-		DeduplicationIDs: true, // routes give each message one
+		DeduplicationIDs: true, // routes give each message an id
 		Metrics:          s.Metrics, Sink: name,
 	})
 	if err != nil {
@@ -162,14 +163,14 @@ func (s *sinks) queue(sink string) *queue {
 	return q
 }
 
-// cluster is queue for a cluster.
+// cluster returns the cluster of a sink, for a route that uses it.
 func (s *sinks) cluster(sink string) *cluster {
 	cl := s.clusters[sink]
 	cl.users = append(cl.users, s.users...)
 	return cl
 }
 
-// use returns the tables, of which a handler at field uses some.
+// use returns the tables, and notes that a handler at field uses the named ones.
 func (s *sinks) use(field string, tables ...string) Tables {
 	for _, table := range tables {
 		if s.tables[table] == nil {
@@ -180,7 +181,7 @@ func (s *sinks) use(field string, tables ...string) Tables {
 	return s.at
 }
 
-// checks ask for all that is used, and make indices.
+// checks are the checks of every sink in use. They also create indices.
 func (s *sinks) checks() (all []SinkCheck) {
 	add := func(sink, field string, routes []string, check func(context.Context) error) {
 		slices.Sort(routes)
@@ -206,8 +207,8 @@ func (s *sinks) checks() (all []SinkCheck) {
 	return all
 }
 
-// check asks for the cluster and makes its indices. OpenSearch Serverless has
-// no answer at its root.
+// check asks the cluster and creates its indices. OpenSearch Serverless does not answer
+// at its root.
 func (cl *cluster) check(ctx context.Context, c *Config) error {
 	if cl.o.Sign != "aoss" {
 		if err := cl.client.Check(ctx); err != nil {
@@ -229,7 +230,7 @@ func (cl *cluster) check(ctx context.Context, c *Config) error {
 	return errors.Join(errs...)
 }
 
-// apply makes the indices of the sink's files.
+// apply creates the indices of the sink's files.
 func (cl *cluster) apply(ctx context.Context, c *Config) error {
 	if len(cl.o.Indices) == 0 {
 		return nil
@@ -246,16 +247,16 @@ func (cl *cluster) apply(ctx context.Context, c *Config) error {
 	return cl.indices.Apply(ctx, files, opensearch.IndexOptions{Called: called, Marks: cl.names})
 }
 
-// writer returns the function that writes documents to wherever the aliases
-// lead, also while a reindex asks for both of two indices.
+// writer returns the function that writes documents to the index behind an alias.
+// During a reindex it writes to both indices.
 func (cl *cluster) writer(tombstones bool) (writeDocument, error) {
 	if cl.fake != nil {
 		return cl.fake, nil
 	}
 	w := reindex.Writer{Write: cl.docs.Write, Behind: cl.indices.Behind}
 	if tombstones {
-		// A tombstone is written as any document is. That all go where deletions
-		// go has them there some seconds earlier than they need to be.
+		// A tombstone is written like a document. Follow sends them to the indices of
+		// deletions, too: some seconds earlier than necessary.
 		w.Deletes = always
 	}
 	if cl.o.RequireAlias {

@@ -52,7 +52,7 @@ func TestEntityTypes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		by   EntityType
-		want string // routes that the record takes
+		want string // routes of the record
 	}{
 		{"default", EntityType{}, "order"},
 		{"attribute", EntityType{Attribute: "kind"}, "gift"},
@@ -121,7 +121,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What an expression cannot decide is parked, and not passed over.
+// A record for which an expression fails is parked, not filtered out.
 func TestRouteWhen(t *testing.T) {
 	w := newWorld()
 	app := w.build(t, one(Route{Name: "big", When: "new.n > 2", Send: &Send{To: "jobs", Body: "{pk}"}}))
@@ -163,7 +163,7 @@ func TestCountWhen(t *testing.T) {
 	fails(t, c, "routes[0].count.numbers[0].when: ")
 }
 
-// Each filter of a file lets through what it says, and no more.
+// Each filter passes the records that it names, and no others.
 func TestFilters(t *testing.T) {
 	record := func(event sluice.EventName, region string, ttl bool) *sluice.Record {
 		rec := streamtest.Expire("orders", `{"pk":{"S":"1"},"entityType":{"S":"order"}}`)
@@ -198,7 +198,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// What no message can be made of fails for good, and is not tried again.
+// A record without a valid message fails for good.
 func TestNoMessageFailsForGood(t *testing.T) {
 	rec := &sluice.Record{EventName: sluice.Insert, EventID: "e", Table: "orders", Keys: plain(`{"pk":"1"}`), New: plain(`{"pk":"1","entityType":"order"}`)}
 	for _, send := range []Send{{To: "jobs", Body: `{"a":"{missing}"}`}, {To: "jobs", Body: "{missing}"}, {To: "fifo", Group: "{missing}"}, {To: "fifo", Dedupe: "{missing}"}} {

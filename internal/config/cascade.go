@@ -69,10 +69,10 @@ type Attr struct {
 	After string `yaml:"after"`
 }
 
-// workerName is the route that works off the queues of cascades.
+// workerName is the route for the messages of cascades.
 const workerName = cascade.Kind
 
-// maxPlanned is how many rows of a cascade are counted when it is explained.
+// maxPlanned limits the rows that sluice explain counts for a cascade.
 const maxPlanned = 10_000
 
 func (o *Cascade) check(c *Config, path string, r *Route) {
@@ -124,7 +124,7 @@ func (o *Cascade) check(c *Config, path string, r *Route) {
 	}
 }
 
-// key notes a list of attributes that cannot be the key of a table.
+// key notes a list of attributes that is not a valid key.
 func (c *Config) key(path string, key Strings) {
 	if len(key) > 2 {
 		c.doc.add(path, "it has %d names; want that of the partition key, and that of the sort key if there is one", len(key))
@@ -181,7 +181,7 @@ func (o *Cascade) build(b *builder, path string, r *Route) (*built, error) {
 	return made, nil
 }
 
-// planned are the effects of a cascade on the tables as they are.
+// planned returns the effects that a cascade would have now.
 func (b *builder) planned(ctx context.Context, c *cascade.Cascade, threshold int, q *queue, rec *sluice.Record) ([]Effect, error) {
 	parent := rec.Keys
 	if rec.Old.Exists() {
@@ -215,8 +215,8 @@ func (b *builder) planned(ctx context.Context, c *cascade.Cascade, threshold int
 	return effects, nil
 }
 
-// addWorker adds the route that works off the queues of all cascades, once. It is one
-// for all queues: which queue a message came by tells nothing.
+// addWorker adds, once, the route for the messages of all cascades. One route serves
+// all queues, because a message names its cascade.
 func (b *builder) addWorker() error {
 	if len(b.worked) == 0 {
 		return nil

@@ -32,7 +32,7 @@ func limited(t *testing.T, limit string) (*Config, error) {
 	return Parse("sluice.yaml", t.TempDir(), fmt.Appendf(nil, limitedFile, limit), func(string) (string, bool) { return "", false })
 }
 
-// The map is gone, and there are points of a newer version of it: they stay.
+// The map is gone. Points of its newer version stay.
 func TestCascadeKeepsWhatIsNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

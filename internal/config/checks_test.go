@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Each sink has one check, for all routes that use it: those that a cascade's queue
-// and a watchdog add, too. Every name is that of a route.
+// Each sink has one check for all its routes, including the routes of cascades' queues
+// and watchdogs. Every name in a check is a route's.
 func TestChecks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file *Config

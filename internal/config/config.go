@@ -24,7 +24,7 @@ type Config struct {
 	// Settings of `sluice run`.
 	Daemon Daemon `yaml:"daemon"`
 
-	doc *source // of a Config that was read
+	doc *source // set for a parsed Config
 }
 
 // Source says what Sluice reads.

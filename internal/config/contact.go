@@ -44,7 +44,7 @@ type Contact struct {
 	AllowPrivate bool `yaml:"allowPrivate" default:"false"`
 }
 
-const defaultCall = 30 * time.Second // of a call
+const defaultCall = 30 * time.Second // time limit of a call
 
 // checkContact notes the mistakes of a route with do: contact. whole is o with the
 // fields of its start route.
@@ -62,7 +62,7 @@ func (o *Escalate) checkContact(c *Config, path string, whole Escalate) {
 
 // buildContact makes the consumer of an escalation's messages.
 func (b *builder) buildContact(l *ladder, c escalation.Config, o Escalate) (*built, error) {
-	call := newCaller(o.Kind, o.Contact, func(string, error) {}) // check has seen them
+	call := newCaller(o.Kind, o.Contact, func(string, error) {}) // check reports the errors
 	timeout := cmp.Or(time.Duration(o.Contact.Timeout), defaultCall)
 	var err error
 	if call.hook, err = webhook.New(webhook.Options{Timeout: timeout, AllowHTTP: o.Contact.AllowHTTP, AllowPrivate: o.Contact.AllowPrivate}); err != nil {
@@ -97,8 +97,8 @@ func (b *builder) buildContact(l *ladder, c escalation.Config, o Escalate) (*bui
 		}
 		return sluice.Permanent(fmt.Errorf("it is no message of a step or an expiry: want the kind %s.attempt or %s.expire", o.Kind, o.Kind))
 	}
-	// The consumer gives a step up by itself: until then its message must live, and
-	// come back soon.
+	// The consumer decides when to give a step up. Until then Sluice must not park its
+	// message, and must retry it soon.
 	made := &built{late: true, handle: handle, options: []router.Option{router.Attempts(10_000), router.Backoff(time.Second, 20*time.Second)}}
 	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
 		key, _ := rec.New.Lookup("dedupeKey")
@@ -111,7 +111,7 @@ func (b *builder) buildContact(l *ladder, c escalation.Config, o Escalate) (*bui
 	return made, nil
 }
 
-// written says which attributes of an attempt cannot be written.
+// written returns an error for an attribute of an attempt that Sluice cannot write.
 func (l *Ladder) written() error {
 	at := l.Attempt
 	for _, one := range append(at.names(), Text{"escalation", at.Escalation}) {
@@ -127,11 +127,11 @@ func (l *Ladder) written() error {
 	return nil
 }
 
-// continued says why no route of next takes the records of attempts: then only the
-// watchdog would go on, late, and with an alarm for each step.
+// continued returns an error if no route with do: next takes the records of attempts.
+// Then only the watchdog would continue, late and with an alarm for each step.
 func (c *Config) continued(set map[string]string) error {
 	if e := c.EntityType; e.Key != nil || len(e.Tables)+len(e.First) > 0 {
-		return nil // what the key and the table say, say items of the table
+		return nil // only the items show their type
 	}
 	name := cmp.Or(c.EntityType.Attribute, "entityType")
 	typ := set[name]
@@ -152,12 +152,12 @@ func (c *Config) continued(set map[string]string) error {
 		others = append(others, patterns...)
 	}
 	if len(others) == 0 {
-		return nil // it is another program's
+		return nil // another program may have the route
 	}
 	return fmt.Errorf("attempt.set has %s: %s, and routes of next take %s: want %s#MODIFY", name, typ, strings.Join(others, ", "), typ)
 }
 
-// newAttempt is the attempt of a step before it is made.
+// newAttempt returns the attempt of a step before the call.
 func (l *ladder) newAttempt(t escalation.Try) sluice.Item {
 	at := l.Attempt
 	var attrs []item.Attribute
@@ -179,7 +179,7 @@ type caller struct {
 	kind string
 	hook *webhook.Client
 	url  text
-	body *body // nil is the default
+	body *body // nil: the default body
 }
 
 // newCaller parses the templates. It calls note for each field, with its error or nil.
@@ -196,8 +196,8 @@ func newCaller(kind string, o *Contact, note func(field string, err error)) *cal
 	return c
 }
 
-// contact calls for a step, or for one of its contacts. What a template lacks will
-// stay away: the next step has its turn.
+// contact makes the call for a step, or for one of its contacts. A missing attribute of
+// a template fails the attempt for good, and the next step has its turn.
 func (c *caller) contact(ctx context.Context, t escalation.Try) error {
 	t.DedupeKey = keyOfKind(c.kind, t.DedupeKey)
 	rec := &sluice.Record{EventName: sluice.Delivery, New: item.Of(
@@ -218,8 +218,8 @@ func (c *caller) contact(ctx context.Context, t escalation.Try) error {
 	return c.hook.Post(ctx, webhook.Call{URL: string(target), Key: t.DedupeKey, Body: text})
 }
 
-// keyOfKind is a key of the handler's for somebody who gets those of other kinds,
-// too: two kinds may have escalations of the same id.
+// keyOfKind adds the kind to a dedupe key. A receiver of several kinds needs it: two
+// kinds may have escalations with the same id.
 func keyOfKind(kind, key string) string { return url.QueryEscape(kind) + "/" + key }
 
 func (c *caller) defaultBody(t escalation.Try) []byte {

@@ -28,7 +28,7 @@ func contacted(url string) *Config {
 	return c
 }
 
-// phones are whom a file calls.
+// phones are the called contacts.
 type phones struct {
 	*world
 	t     *testing.T
@@ -64,7 +64,7 @@ func newPhones(t *testing.T, edit func(*Config), items ...string) *phones {
 	return p
 }
 
-// handle runs what the tables and the queue of steps have for the file, and
+// handle runs the records of the tables and the messages of the queue of steps. It
 // returns the outcomes of messages.
 func (p *phones) handle() (outcomes []string) {
 	p.t.Helper()
@@ -85,7 +85,7 @@ func (p *phones) handle() (outcomes []string) {
 			p.now = p.now.Add(m.Delay)
 			err := p.app.Router.Dispatch(p.t.Context(), m.Record("arn:aws:sqs:us-east-1:123456789012:tries"))
 			outcomes = append(outcomes, fmt.Sprint(err))
-			if err != nil && !sluice.IsSkip(err) { // it comes again
+			if err != nil && !sluice.IsSkip(err) { // the queue sends the message again
 				p.sent = append(p.sent, m)
 				return outcomes
 			}
@@ -94,8 +94,8 @@ func (p *phones) handle() (outcomes []string) {
 	return outcomes
 }
 
-// A file alone calls one step after another: it takes the messages from its own
-// queue, posts, writes what came of it, and goes on from the record of that.
+// A file without Go calls one step after another. It consumes its own queue, posts,
+// writes the outcome, and continues from the outcome's record.
 func TestContactByWebhook(t *testing.T) {
 	text := strings.NewReplacer(`"phone"`, `"text"`, `"order":1,"wait":0`, `"order":2,"wait":30`).Replace(aStep)
 	p := newPhones(t, nil, aStep, text, aCall)
@@ -124,7 +124,8 @@ func TestContactByWebhook(t *testing.T) {
 	}
 }
 
-// What the other side answers decides, and a template takes what it likes.
+// The answer of the URL decides the outcome. Templates read escalation, step and
+// contact.
 func TestContactAnswers(t *testing.T) {
 	several := strings.Replace(aStep, `"wait":0`, `"wait":0,"people":["ann","b o"]`, 1)
 	for _, tt := range []struct {
@@ -133,8 +134,8 @@ func TestContactAnswers(t *testing.T) {
 		edit  func(*Config)
 		step  string
 		posts string
-		table string // what is in it
-		last  string // outcome of a message
+		table string // the table's items
+		last  string // outcome of the last message
 	}{
 		{"refused", 410, nil, aStep, "/phone call/c-1#0", `: answered 410","number":0,"order":1,"outcome":"failed"`, "<nil>"},
 		{"busy", 503, nil, aStep, "/phone call/c-1#0", `"leaseUntil":"2024-01-01T00:00:05Z"`, "step " + keyhash.Text("c-1#0") + ": contacting: webhook to"},
@@ -161,8 +162,8 @@ func TestContactAnswers(t *testing.T) {
 	}
 }
 
-// Orders and devices call one provider. Order 17 and device 17 are two things, for
-// which it must get two keys; and one queue of alarms, too.
+// Orders and devices call one provider, and share one queue of alarms. Order 17 and
+// device 17 must have different keys.
 func TestKeysOfTwoKinds(t *testing.T) {
 	seen := map[string]bool{}
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen[r.Header.Get("Idempotency-Key")] = true }))

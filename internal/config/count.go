@@ -118,7 +118,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 			ofNumber[i] = when
 			count.When = func(child sluice.Item) bool {
 				ok, err := when(child)
-				return ok && err == nil // decided, or a recount's children, have seen the error before
+				return ok && err == nil // decided, or the recount, has reported the error
 			}
 		}
 		c.Counts = append(c.Counts, count)
@@ -164,8 +164,8 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 	return made, nil
 }
 
-// orphaned is the deletion of the item that rec has inserted, if its parent in a
-// table is not there.
+// orphaned returns the deletion of the item that rec inserted, if its parent is
+// missing.
 func (b *builder) orphaned(ctx context.Context, rec *sluice.Record, table string, counts []rollup.Count, store Tables) ([]Effect, error) {
 	i := slices.IndexFunc(counts, func(n rollup.Count) bool { return n.Table == table })
 	parent := counts[i].Key(rec.New)
@@ -187,7 +187,7 @@ func (b *builder) orphaned(ctx context.Context, rec *sluice.Record, table string
 
 type itemWhen = func(sluice.Item) (bool, error)
 
-// decided fails a record for good if an expression cannot decide whether it counts.
+// decided fails a record for good if an expression fails for its item.
 func decided(whens []itemWhen, next sluice.Handler) sluice.Handler {
 	if len(whens) == 0 {
 		return next
@@ -214,7 +214,7 @@ func decide(whens []itemWhen, rec *sluice.Record) error {
 	return nil
 }
 
-// wrongOrphans says why children without a parent cannot be deleted.
+// wrongOrphans returns an error if deleteOrphans does not fit the numbers.
 func (o *Count) wrongOrphans(r *Route) error {
 	if !r.takes(sluice.Insert) {
 		return fmt.Errorf("orphans are deleted as they are inserted, and on (%s) has no INSERT: want it, or no deleteOrphans", strings.Join(r.On, ", "))
@@ -233,13 +233,12 @@ func (o *Count) wrongOrphans(r *Route) error {
 	return nil
 }
 
-// parents is the place of the first number of the parents without which children are
-// deleted.
+// parents returns the index of the first number in the table that deleteOrphans names.
 func (o *Count) parents() int {
 	return slices.IndexFunc(o.Numbers, func(n Counter) bool { return n.Table == o.DeleteOrphans })
 }
 
-// orphans are deleted while their parent is not there.
+// orphans deletes children whose parent is missing.
 func (o *Count) orphans(store Tables) *rollup.Orphans {
 	return &rollup.Orphans{Table: o.DeleteOrphans, Transact: store.Transact, While: slices.Sorted(maps.Values(o.Numbers[o.parents()].Key))}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/internal/tally"
 )
 
-// What is added to a parent that is not there is lost, and told of.
+// An addition to a missing parent is lost, and a metric counts it.
 func TestCountTellsOfWhatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -35,8 +35,8 @@ func TestCountTellsOfWhatIsLost(t *testing.T) {
 	})
 }
 
-// Numbers on rows of their own, which the application makes and deletes with the
-// parents, are counted by transactions that hold no row of the application.
+// Numbers can be on separate rows that the application makes and deletes with the
+// parents. Then a transaction touches no row of the application.
 func TestCountOnRowsOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -66,7 +66,7 @@ func TestCountOnRowsOfItsOwn(t *testing.T) {
 	})
 }
 
-// A point that came before its user is not counted, and counts after a recount.
+// A point before its user is not counted. A recount counts it.
 func TestCountOfALateParent(t *testing.T) {
 	for _, recounted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -27,10 +27,10 @@ func (d *decoder) addAt(n *node, path, format string, args ...any) {
 	d.errs = append(d.errs, &Error{File: d.name, Line: n.line, Column: n.column, Field: d.named(path), Problem: fmt.Sprintf(format, args...)})
 }
 
-// wrong notes that a value is not what is wanted.
+// wrong notes a value of the wrong form.
 func (d *decoder) wrong(n *node, path, want string) {
 	switch {
-	case d.bad[path]: // it is known already
+	case d.bad[path]: // noted before
 	case n.kind == aNull:
 		d.addAt(n, path, "it has no value; want %s, or leave it out", want)
 	case n.scalar():
@@ -41,7 +41,7 @@ func (d *decoder) wrong(n *node, path, want string) {
 	d.bad[path] = true
 }
 
-// rules are a field's tag "is".
+// rules are the parsed tag "is" of a field.
 type rules struct {
 	required        bool
 	min, max, above string
@@ -67,7 +67,7 @@ func rulesOf(tag string) (r rules) {
 	return r
 }
 
-// value fills v, which r is the rules of.
+// value decodes a node into v by the rules r.
 func (d *decoder) value(n *node, path string, v reflect.Value, r rules) {
 	if d.bad[path] {
 		return
@@ -77,7 +77,7 @@ func (d *decoder) value(n *node, path string, v reflect.Value, r rules) {
 		if r.required {
 			d.wrong(n, path, "something that is not empty")
 		}
-		return // as if it were left out
+		return // counts as left out
 	}
 	switch into := v.Addr().Interface().(type) {
 	case *Duration:
@@ -149,7 +149,7 @@ func (d *decoder) value(n *node, path string, v reflect.Value, r rules) {
 	}
 }
 
-// meant is the function of that name; it hides what may be a secret.
+// meant calls the function meant, and hides a name that may be a secret.
 func (d *source) meant(path, value string, allowed []string) string {
 	if _, ok := d.from[path]; ok {
 		return "want " + either(allowed)
@@ -157,7 +157,7 @@ func (d *source) meant(path, value string, allowed []string) string {
 	return meant(value, allowed)
 }
 
-// isText reports whether a scalar stands without quotes, or came of a variable.
+// isText reports whether a scalar has no quotes, or has a variable's value.
 func (d *decoder) isText(n *node) bool { return n.kind == aText && !n.quoted }
 
 func (d *decoder) text(n *node, path string) (string, bool) {
@@ -269,7 +269,8 @@ func (d *decoder) strings(n *node, path string) Strings {
 	return all
 }
 
-// entityType takes text for an attribute, and a list for the first that knows.
+// entityType decodes a text as an attribute, and a list as several EntityTypes in
+// order.
 func (d *decoder) entityType(n *node, path string, into *EntityType) {
 	switch n.kind {
 	case aText:
@@ -298,7 +299,7 @@ func (d *decoder) entityType(n *node, path string, into *EntityType) {
 	}
 }
 
-// keyFrom takes a list of attributes that are called the same in parent and child.
+// keyFrom also decodes a list: attributes with the same name in parent and child.
 func (d *decoder) keyFrom(n *node, path string, into *KeyFrom) {
 	if n.kind == aMapping {
 		if d.mapOf(n, path, reflect.ValueOf(into).Elem()); len(*into) == 0 {
@@ -312,7 +313,7 @@ func (d *decoder) keyFrom(n *node, path string, into *KeyFrom) {
 	}
 }
 
-// missing says what to choose from where that is not plain.
+// missing lists the choices for a missing field.
 var missing = map[string]string{"Project.version": "; " + versions}
 
 func (d *decoder) object(n *node, path string, v reflect.Value) {
@@ -349,12 +350,12 @@ func (d *decoder) object(n *node, path string, v reflect.Value) {
 			d.bad[join(path, name)] = true
 		}
 	}
-	if broken { // a field that is missing may be the one that is not known
+	if broken { // the unknown field may be a misspelled required one
 		d.bad[path+"?"] = true
 	}
 }
 
-// keys returns the fields of a mapping, the first of those of one name.
+// keys returns the fields of a mapping; of repeated names the first.
 func (d *decoder) keys(n *node, path string) []pair {
 	var kept []pair
 	lines := map[string]int{}
@@ -390,7 +391,7 @@ func (d *decoder) mapOf(n *node, path string, v reflect.Value) {
 	}
 }
 
-// ordered hands the fields of a mapping to each, in their order.
+// ordered calls each for every field of a mapping, in file order.
 func (d *decoder) ordered(n *node, path string, each func(name string, n *node, at string)) {
 	if n.kind != aMapping {
 		d.wrong(n, path, "a mapping of names")
@@ -440,7 +441,7 @@ func (d *decoder) sliceOf(n *node, path string, v reflect.Value) {
 	}
 }
 
-// fieldsOf lists the names of a type's fields, and where each is.
+// fieldsOf returns the names of a type's fields, and the index of each.
 func fieldsOf(t reflect.Type) (names []string, at map[string]int) {
 	at = map[string]int{}
 	for i := range t.NumField() {
@@ -454,7 +455,7 @@ func fieldsOf(t reflect.Type) (names []string, at map[string]int) {
 	return names, at
 }
 
-// parseDuration is that of package time for what is not negative: 30s, 1h30m.
+// parseDuration parses a duration as package time does, and refuses negative ones.
 func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err == nil && d < 0 || strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {

@@ -12,11 +12,10 @@
 //	    when: new.status == "active"
 //	    send: {to: calls}
 //
-// [Load] reads and checks a file without a call to anybody; [Config.Build]
-// makes sinks and routes of it. A program of its own can do both and add routes
-// in Go; cmd/sluice does with a daemon, cmd/sluice-lambda with a function. This
-// package links neither the poller nor the state file nor Prometheus, so that a
-// function built on it starts fast.
+// [Load] reads and checks a file, and calls no service. [Config.Build] makes its sinks
+// and routes. cmd/sluice runs them as a daemon, cmd/sluice-lambda as a function. Your
+// own program can do both calls, and add routes in Go. This package does not link the
+// poller, the state file or Prometheus: a function built on it starts fast.
 //
 // A new kind of handler is a file with its struct, check and build, such as send.go, a
 // field of [Route], and a line in allHandlers. Then run go generate.

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// substitute puts variables in the scalars of a document, and in names where they
-// are those of tables. It happens behind the parser, so that nothing in a variable
-// changes what the document is.
+// substitute replaces variables in the scalars of a document, and in the names of
+// tables. It runs after the parser, so a variable's value cannot change the document's
+// structure.
 func (d *decoder) substitute(path string, n *node) {
 	switch n.kind {
 	case aText:
@@ -25,7 +25,7 @@ func (d *decoder) substitute(path string, n *node) {
 		if used {
 			d.from[path] = n.text
 			n.place.text = -1
-			n.quoted = false // it may be a number, or what else is wanted
+			n.quoted = false // the value may be a number
 		}
 		n.text = value
 	case aMapping:
@@ -51,12 +51,12 @@ func (d *decoder) substitute(path string, n *node) {
 	}
 }
 
-// ofTables reports whether a mapping has tables by their names.
+// ofTables reports whether the keys of a mapping are names of tables.
 func ofTables(path string) bool {
 	return strings.HasSuffix(path, ".tables") || strings.HasSuffix(path, ".dynamodb.budget")
 }
 
-// expand replaces ${NAME} and ${NAME:-default}; used tells that there was one.
+// expand replaces ${NAME} and ${NAME:-default}. used reports whether the text has one.
 // Its errors quote no value.
 func expand(s string, env func(string) (string, bool)) (out string, used bool, err error) {
 	var b strings.Builder
@@ -96,7 +96,7 @@ func expand(s string, env func(string) (string, bool)) (out string, used bool, e
 			}
 			b.WriteString(value)
 			s, used = rest, true
-		default: // a dollar sign that stands alone
+		default: // a single dollar sign
 			b.WriteByte('$')
 			s = after
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A table is called otherwise in every environment, also where its name is a key.
+// A variable can be in the name of a table, also where the name is a key of a mapping.
 func TestVariablesInNames(t *testing.T) {
 	const file = `source: {tables: ["${STAGE}-orders"], start: LATEST}
 entityType: {tables: {"${STAGE}-orders": order}}

@@ -10,17 +10,17 @@ import (
 // Error is one mistake in a file.
 type Error struct {
 	File         string
-	Line, Column int    // from 1, in characters; 0 where there is none
+	Line, Column int    // from 1, in characters; 0: unknown
 	Field        string // path, such as routes[0].send.to
-	Problem      string // what is wrong, what is allowed, and the nearest valid name
+	Problem      string // the mistake, the allowed values, and the nearest valid name
 
-	err error // that it came of
+	err error // the cause
 }
 
-// Unwrap returns what it came of, such as an error of reading a file; nil for most.
+// Unwrap returns the cause, such as an error of reading a file; usually nil.
 func (e *Error) Unwrap() error { return e.err }
 
-// Error is "file:line:column: field: problem", without what is not known.
+// Error returns "file:line:column: field: problem", without unknown parts.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -37,10 +37,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors are all mistakes of a file, in its order.
+// Errors are all mistakes of a file, in file order.
 type Errors []*Error
 
-// Error has a line for each.
+// Error returns one line for each mistake.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {
@@ -49,7 +49,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns each.
+// Unwrap returns the mistakes.
 func (e Errors) Unwrap() []error {
 	all := make([]error, len(e))
 	for i, one := range e {
@@ -58,7 +58,7 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// sorted returns e in the order of the file, and nothing twice.
+// sorted returns e in file order, without duplicates.
 func (e Errors) sorted() Errors {
 	slices.SortStableFunc(e, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -66,8 +66,8 @@ func (e Errors) sorted() Errors {
 	return slices.CompactFunc(e, func(a, b *Error) bool { return *a == *b })
 }
 
-// meant says which of the allowed names somebody meant who wrote name: the
-// nearest one, or all when none is near.
+// meant suggests the nearest allowed name for a wrong one, or all names if none is
+// near.
 func meant(name string, allowed []string) string {
 	best, distance := "", 0
 	for _, a := range allowed {
@@ -87,7 +87,7 @@ func meant(name string, allowed []string) string {
 	return "want " + either(allowed)
 }
 
-// either is "a, b or c".
+// either joins names as "a, b or c".
 func either(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -95,13 +95,13 @@ func either(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// fold makes one of max_age, max-age, MaxAge and maxAge.
+// fold gives max_age, max-age, MaxAge and maxAge the same form.
 func fold(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// edits counts the letters that are put in, left out, changed or swapped with
-// their neighbour between a and b. Long texts are not compared.
+// edits counts the inserted, missing, changed and swapped letters between a and b. It
+// does not compare long texts.
 func edits(a, b string) int {
 	const long = 64
 	if len(a) > long || len(b) > long {

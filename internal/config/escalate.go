@@ -145,7 +145,7 @@ func (o *Escalate) build(b *builder, path string, r *Route) (*built, error) {
 		made.options = []router.Option{router.NeedsBoth()}
 	}
 	made.Explain = func(ctx context.Context, rec *sluice.Record) ([]Effect, error) {
-		// What it would do, it does here to the list of effects.
+		// This escalator has fakes that add its effects to the list.
 		var effects []Effect
 		dry := c
 		dry.Send = func(_ context.Context, m sluice.Message) error {
@@ -179,7 +179,7 @@ func (o *Escalate) build(b *builder, path string, r *Route) (*built, error) {
 	return made, nil
 }
 
-// lacks says which routes are not beside one of start.
+// lacks reports missing routes: a route with do: start needs next and resume.
 func (c *Config) lacks(start *Route, path string) error {
 	var errs []error
 	for _, other := range []struct{ do, effect string }{
@@ -193,7 +193,7 @@ func (c *Config) lacks(start *Route, path string) error {
 	return errors.Join(errs...)
 }
 
-// handler is what a route does.
+// handler returns the handler of a route's do.
 func (l *ladder) handler(do string, e *escalation.Escalator) sluice.Handler {
 	switch do {
 	case "next":
@@ -204,8 +204,8 @@ func (l *ladder) handler(do string, e *escalation.Escalator) sluice.Handler {
 	return l.own(e.Start)
 }
 
-// escalation is what the route says, and for others than start what the only one
-// of start says where they do not. It also returns the route that has the ladder.
+// escalation returns the route's settings. Routes other than start take missing
+// settings from the only start route. It also returns the route that has the ladder.
 func (c *Config) escalation(r *Route) (o Escalate, of *Route) {
 	o, of = *r.Escalate, r
 	if starts := c.starts(); o.Do != "start" && len(starts) == 1 {
@@ -221,7 +221,7 @@ func (c *Config) escalation(r *Route) (o Escalate, of *Route) {
 	return o, of
 }
 
-// starts are the routes that start escalations.
+// starts returns the routes that start escalations.
 func (c *Config) starts() (all []*Route) {
 	for i := range c.Routes {
 		if e := c.Routes[i].Escalate; e != nil && e.Do == "start" {

@@ -22,8 +22,8 @@ import (
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 )
 
-// A file alone climbs a ladder by webhooks, on streams and queues: to the end, and
-// once more when the end is taken back.
+// A file without Go climbs a ladder by webhooks to the end, on real streams and queues.
+// When the status is active again, it climbs once more.
 func TestEscalateOnServers(t *testing.T) {
 	services := map[string]aws.Config{"dynamodb": localtest.DynamoDB(t), "sqs": localtest.SQS(t)}
 	prefix := localtest.Name("escalate") + "-"

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// Messages of escalations that the application takes from the queue itself need
-// routes for their kinds; one for others does not make them arrive.
+// If the application consumes the queue of its escalations, it needs routes for their
+// kinds. A route for another kind is not enough.
 func TestEscalateIntoAQueueThatIsConsumed(t *testing.T) {
 	consumed := func(on ...string) *Config {
 		c := calls()

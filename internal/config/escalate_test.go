@@ -61,7 +61,7 @@ func TestEscalate(t *testing.T) {
 			if err != nil || len(effects) == 0 || effects[len(effects)-1].Detail != want || len(w.sent) != 0 {
 				t.Errorf("%+v, %v", effects, err)
 			}
-			for range 2 { // the second time the message is the same
+			for range 2 { // a repeated record makes the same message
 				if err := app.Router.Dispatch(t.Context(), &recs[i]); err != nil {
 					t.Fatal(err)
 				}
@@ -76,7 +76,7 @@ func TestEscalate(t *testing.T) {
 	})
 }
 
-// A call that is put again after it was deleted begins a round of its own.
+// A call that is deleted and put again begins a new round.
 func TestEscalateAnIDAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the clock shows 2000
 		w, app := newCalls(t, aStep, aCall, attempt, strings.Replace(made, "2024", "1999", 1))
@@ -97,7 +97,7 @@ func TestEscalateAnIDAgain(t *testing.T) {
 	})
 }
 
-// A ladder without steps ends its escalation, if that has not ended otherwise.
+// A ladder without steps ends its escalation, unless the escalation has ended already.
 func TestEscalationFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, app := newCalls(t, aCall)
@@ -113,7 +113,7 @@ func TestEscalationFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Just now somebody answers, or takes an answer back.
+		// Somebody answers now, or takes an answer back.
 		for _, now := range []string{strings.Replace(aCall, `"open"`, `"done"`, 1), strings.Replace(aCall, `"open"`, `"open","round":1`, 1)} {
 			put(t, w.tables, "calls", aCall)
 			race.before = func() { put(t, w.tables, "calls", now) }
@@ -135,8 +135,8 @@ func TestEscalationFails(t *testing.T) {
 	})
 }
 
-// A record whose item its ladder does not lead back to would find no escalation,
-// and nobody would be told: it fails for good.
+// A record fails for good if the ladder's key for its id is another item: otherwise
+// nobody would be called, without an error.
 func TestEscalationElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, app := newCalls(t, aStep, strings.Replace(aCall, `"SK":"call"`, `"SK":"call#2"`, 1))
@@ -160,8 +160,8 @@ func TestEscalationElsewhere(t *testing.T) {
 	})
 }
 
-// The ladder that a route of next takes over is in the table of the route of
-// start, whichever table the attempts are in.
+// A route with do: next takes the ladder of the start route. That ladder's table is the
+// start route's, also if attempts are in another.
 func TestNextTakesTheTableOfStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := newCalls(t, aStep, aCall)

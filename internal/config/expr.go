@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	maxLength = 8 << 10 // bytes of an expression: its parser recurses for each bracket
-	maxNodes  = 500     // of an expression
+	maxLength = 8 << 10 // bytes of an expression; the parser recurses for each bracket
+	maxNodes  = 500     // elements of an expression
 	maxMemory = 100_000 // values that one evaluation makes
 )
 
-// functions of the language that an expression may call: those that depend on
-// nothing else, and whose work is bounded by the record.
+// functions that an expression may call. Their results depend on the arguments alone,
+// and the record bounds their work.
 var functions = []string{
 	"all", "any", "none", "one", "count", "filter", "map", "find", "first", "last", "len",
 	"lower", "upper", "trim", "split", "hasPrefix", "hasSuffix", "indexOf",
@@ -44,26 +44,26 @@ type when struct {
 	slots   []slot
 	typ     router.Resolver
 	pool    sync.Pool   // of *evaluation
-	fails   atomic.Bool // it has failed for a record
+	fails   atomic.Bool // set after a failure for any record
 }
 
-// evaluation is the memory for one record. It is used again and again.
+// evaluation is reusable memory for one evaluation.
 type evaluation struct {
 	vm   vm.VM
 	env  map[string]any
 	work work
 }
 
-// whenNames are what an expression over a record may begin with.
+// whenNames are the variables of an expression over a record.
 var whenNames = []string{"new", "old", "keys", "event", "table", "type"}
 
-// compileWhen compiles an expression over a record; typ tells its type. An
+// compileWhen compiles an expression over a record; typ finds the record's type. An
 // error is an *exprError.
 func compileWhen(text string, typ router.Resolver) (*when, error) {
 	return compile(text, typ, whenNames...)
 }
 
-// compileItemWhen compiles an expression over an item alone, which is called new.
+// compileItemWhen compiles an expression over an item, which is its variable new.
 func compileItemWhen(text string) (func(sluice.Item) (bool, error), error) {
 	w, err := compile(text, router.Resolver{}, "new")
 	if err != nil {
@@ -72,9 +72,9 @@ func compileItemWhen(text string) (func(sluice.Item) (bool, error), error) {
 	return func(it sluice.Item) (bool, error) { return w.match(&sluice.Record{New: it}) }, nil
 }
 
-// exprError says what is wrong with an expression, and where in it.
+// exprError is a mistake in an expression, with its place there.
 type exprError struct {
-	line, column int // from 1 and 0
+	line, column int // line from 1, column from 0
 	problem      string
 }
 
@@ -84,7 +84,7 @@ func (e *exprError) Error() string {
 
 func compile(text string, typ router.Resolver, names ...string) (_ *when, err error) {
 	defer func() {
-		if r := recover(); r != nil { // the library's
+		if r := recover(); r != nil { // panics of the library
 			err = &exprError{1, 0, fmt.Sprintf("it cannot be compiled (%v)", r)}
 		}
 	}()
@@ -126,7 +126,7 @@ func compile(text string, typ router.Resolver, names ...string) (_ *when, err er
 	return w, nil
 }
 
-// language is that of expressions.
+// language is the language of expressions.
 func language() *conf.Config {
 	c := conf.New(map[string]any{})
 	c.MaxNodes, c.Expect, c.ExpectAny = maxNodes, reflect.Bool, true
@@ -146,8 +146,8 @@ func language() *conf.Config {
 	return c
 }
 
-// unexpected is how the library tells of a word at the wrong place; at the end it
-// has none.
+// unexpected matches the library's error for a word at the wrong place. At the end of
+// the text the error has no word.
 var unexpected = regexp.MustCompile(`^unexpected token (?:EOF|\w+\("(.*)"\))$`)
 
 func located(err error, text string, names []string) error {
@@ -174,9 +174,9 @@ func located(err error, text string, names []string) error {
 	return e
 }
 
-// match reports whether a record fulfils the expression. An error is one of
-// types, such as a text that is compared with a number; it quotes no value, and
-// the same record has it again. A result of nil is false.
+// match reports whether a record fulfils the expression. An error is about types, such
+// as a comparison of a text with a number. It quotes no value, and occurs for the same
+// record again. A nil result is false.
 func (w *when) match(rec *sluice.Record) (bool, error) {
 	e := w.pool.Get().(*evaluation)
 	defer w.pool.Put(e)
@@ -222,7 +222,7 @@ func (w *when) failed(err error) error {
 	return fmt.Errorf("when %q, line %d, column %d: %s", w.text, max(at.Line, 1), at.Column+1, problem)
 }
 
-// reads says which images the expression reads.
+// reads returns the images that the expression reads.
 func (w *when) reads() (v sluice.View) {
 	for _, s := range w.slots {
 		switch s.image {
@@ -235,9 +235,9 @@ func (w *when) reads() (v sluice.View) {
 	return v
 }
 
-// options make a route take the records that fulfil the expression. One for
-// which it fails is taken, too, and fails for good, so that it is parked and not
-// passed over: the router's filters cannot say so.
+// options make a route take the records that fulfil the expression. The route also
+// takes records for which the expression fails, and parks them. A router's filter
+// cannot return an error.
 func (w *when) options() []router.Option {
 	return append(needs(w.reads()),
 		router.When(func(rec *sluice.Record) bool {
@@ -248,9 +248,9 @@ func (w *when) options() []router.Option {
 	)
 }
 
-// failing returns the error of records for which the expression fails. While it
-// has failed for none, it is not evaluated again; after that once more for each
-// record, and not at a retry.
+// failing fails a record for good if the expression fails for it. It evaluates the
+// expression only after a first failure for any record, once for each record, and not
+// at a retry.
 func (w *when) failing(next sluice.Handler) sluice.Handler {
 	return func(ctx context.Context, rec *sluice.Record) error {
 		if !w.fails.Load() {
@@ -271,7 +271,7 @@ func (w *when) failing(next sluice.Handler) sluice.Handler {
 	}
 }
 
-// needs says that a route reads images.
+// needs returns the options of a route that reads the images v.
 func needs(v sluice.View) (opts []router.Option) {
 	if v&sluice.NewImage != 0 {
 		opts = append(opts, router.NeedsNew())
@@ -291,7 +291,7 @@ func (c *Config) when(field, text string) (*when, error) {
 	return w, nil
 }
 
-// itemWhen is when over an item alone.
+// itemWhen is a compiled expression over an item.
 func (c *Config) itemWhen(field, text string) (func(sluice.Item) (bool, error), error) {
 	f, err := compileItemWhen(text)
 	if err != nil {
@@ -300,8 +300,8 @@ func (c *Config) itemWhen(field, text string) (func(sluice.Item) (bool, error), 
 	return f, nil
 }
 
-// expression is the fault of an expression at a field, at its place in the file
-// where that can be told.
+// expression makes an error for an expression at a field, with its place in the file if
+// known.
 func (d *source) expression(field string, err error) *Error {
 	e := d.fault(field, "%s", d.detail(field, err))
 	at := (*exprError)(nil)
@@ -336,14 +336,15 @@ func (c *Config) validateItemWhen(path, text string) {
 	}
 }
 
-// report notes a mistake that is made already.
+// report notes an error.
 func (d *source) report(path string, err error) {
 	if one := (*Error)(nil); errors.As(err, &one) && !d.bad[path] {
 		d.errs = append(d.errs, one)
 	}
 }
 
-// resolver is what finds the entity type; the default one, where that is wrong.
+// resolver returns the resolver of entity types; the default one if the file's is
+// wrong.
 func (c *Config) resolver() router.Resolver {
 	r, err := c.EntityType.resolver()
 	if err != nil {

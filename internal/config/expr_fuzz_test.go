@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// everything has an attribute of each type, numbers at the limits of DynamoDB, and
-// maps and lists as deep as an item can have them.
+// everything has an attribute of each type, numbers at DynamoDB's limits, and the
+// deepest maps and lists of an item.
 func everything(t testing.TB) *sluice.Record {
 	deep, deepList := `{"S":"s3cret"}`, `{"N":"1"}`
 	for range 29 {
@@ -30,8 +30,8 @@ func everything(t testing.TB) *sluice.Record {
 	}
 }
 
-// holds checks what is so of every expression and record: no panic, the same result
-// again, an error that quotes no value.
+// holds checks invariants of every expression and record: no panic, the same result
+// again, an error without values.
 func holds(t *testing.T, text string, recs ...*sluice.Record) (matched, failed int) {
 	t.Helper()
 	w, err := compileWhen(text, router.Attribute("entityType"))
@@ -60,7 +60,7 @@ func holds(t *testing.T, text string, recs ...*sluice.Record) (matched, failed i
 	return matched, failed
 }
 
-// Every operator and function with values of every type.
+// Run every operator and function with values of every type.
 func TestWhenTakesEveryType(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return

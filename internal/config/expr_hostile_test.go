@@ -15,9 +15,9 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-const mostBytes = 32 << 20 // that an evaluation may allocate, whatever the item
+const mostBytes = 32 << 20 // bytes that an evaluation may allocate for any item
 
-// evaluated is the work of an expression for a record, and the bytes it allocated.
+// evaluated returns the work of an expression for a record, and the allocated bytes.
 func evaluated(t *testing.T, text string, rec *sluice.Record) (work int, bytes uint64, got bool, err error) {
 	t.Helper()
 	w, err := compileWhen(text, router.Attribute("entityType"))
@@ -32,8 +32,8 @@ func evaluated(t *testing.T, text string, rec *sluice.Record) (work int, bytes u
 	return maxWork - e.work.left, after.TotalAlloc - before.TotalAlloc, got, err
 }
 
-// hostile has what costs most for its bytes: maps with one short name, numbers of
-// two types, long texts, letters of two bytes, lists of lists.
+// hostile has the most expensive values for their bytes: maps with one short name,
+// numbers of two types, long texts, letters of two bytes, lists of lists.
 func hostile(t *testing.T, maps, numbers, letters, nulls int) *sluice.Record {
 	var small, mixed, none []string
 	for i := range maps {
@@ -62,7 +62,7 @@ func hostile(t *testing.T, maps, numbers, letters, nulls int) *sluice.Record {
 	}
 }
 
-// What only one attribute of an item makes expensive is bounded, too.
+// The cost of an expression over one expensive attribute is bounded, too.
 func TestWhenWorkOfHostileItems(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -70,7 +70,7 @@ func TestWhenWorkOfHostileItems(t *testing.T) {
 	const spent = "it takes too long for the record"
 	for _, c := range []struct {
 		rec        *sluice.Record
-		text, want string // in the error
+		text, want string // text of the error
 	}{
 		{hostile(t, 60_000, 2, 1, 1), `new == old`, spent},
 		{hostile(t, 1, 90_000, 1, 1), `new.mixed == old.mixed`, ""},
@@ -90,10 +90,10 @@ func TestWhenWorkOfHostileItems(t *testing.T) {
 	}
 }
 
-// grammar makes expressions that compile, of every operator and function.
+// grammar makes valid expressions with every operator and function.
 type grammar struct {
 	*rand.Rand
-	within bool // a condition
+	within bool // inside a condition
 }
 
 func (g *grammar) one(of ...string) string { return of[g.IntN(len(of))] }
@@ -153,7 +153,7 @@ func (g *grammar) boolean(depth int) string {
 	return g.one(simple...)
 }
 
-// condition is of an element, which element is made of.
+// condition makes a condition over elements, which element makes.
 func (g *grammar) condition(depth int) string {
 	e, f := g.element(depth), g.element(depth)
 	g.within = true
@@ -167,8 +167,8 @@ func (g *grammar) element(depth int) string {
 	return g.one(`#`, `[#, #]`, `(#.a ?? #)`, g.any(depth-1), `((#.b ?? new.s) + `+g.text(depth-1)+`)`)
 }
 
-// Whatever an expression says, and whatever an item holds, an evaluation ends when
-// its work is spent. All that it counts takes little more memory than it counts.
+// An evaluation of any expression over any item ends when its work is spent. Its memory
+// is little more than the counted work.
 func TestWhenWorkOfAnyExpression(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -218,7 +218,7 @@ func TestCompareDecimals(t *testing.T) {
 		exact, ok := new(big.Rat).SetString(text)
 		it, err := item.Parse([]byte(`{"n":{"N":"` + text + `"}}`))
 		if err != nil || !ok {
-			continue // no number of DynamoDB
+			continue // DynamoDB has no such number
 		}
 		v, _ := it.Lookup("n")
 		all = append(all, number{text, (&work{left: 1}).valueOf(v), exact})
@@ -248,7 +248,7 @@ func TestCompareDecimals(t *testing.T) {
 	}
 }
 
-// What is not finite equals nothing, hashed or not; nothing is below itself.
+// NaN and infinity equal nothing, hashed or not. No number is below itself.
 func TestWhenOfOddNumbers(t *testing.T) {
 	rec := &sluice.Record{New: parseItem(t, `{"z":{"N":"0"},"h":{"N":"-0.4"}}`)}
 	for _, text := range []string{

@@ -8,9 +8,9 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// valueOf is an attribute as expressions see it: text, int, float64, decimal,
-// bool, nil, []any (lists and sets) and map[string]any; binary is its base64. It
-// is not whole when the work is spent.
+// valueOf is an attribute as expressions see it: text, int, float64, decimal, bool,
+// nil, []any (lists and sets) and map[string]any; binary is its base64. The value is
+// incomplete if the work is spent.
 func (w *work) valueOf(v item.Value) any {
 	switch v.Kind() {
 	case item.S:
@@ -35,7 +35,7 @@ func (w *work) valueOf(v item.Value) any {
 		for one := range v.Set() {
 			all = append(all, w.valueOf(one))
 		}
-		sortSet(all) // a set has no order, and two images may have it in two
+		sortSet(all) // a set has no order: two images may list its elements differently
 		return all
 	}
 	return nil
@@ -52,8 +52,8 @@ func (w *work) mapOf(it sluice.Item) any {
 	return all
 }
 
-// sortSet sorts texts or numbers. Numbers of several types are compared by their
-// digits, which it makes once for each.
+// sortSet sorts texts or numbers. It compares numbers of several types by their digits,
+// and makes the digits of a number once.
 func sortSet(all []any) {
 	same := func(a any) bool { return reflect.TypeOf(a) == reflect.TypeOf(all[0]) }
 	if len(all) == 0 || !slices.ContainsFunc(all, func(a any) bool { return !same(a) }) {

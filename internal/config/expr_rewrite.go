@@ -15,12 +15,12 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// slot is something of a record that an expression mentions.
+// slot is a part of a record that an expression mentions.
 type slot struct {
 	name  string
 	image image
-	path  []string // of the attribute; none is all
-	there bool     // whether there is an image at all
+	path  []string // path of the attribute; empty: the whole image
+	there bool     // the expression asks only whether the image exists
 }
 
 type image uint8
@@ -36,7 +36,7 @@ const (
 
 var images = map[string]image{"new": newImage, "old": oldImage, "keys": keysImage, "event": eventName, "table": sourceTable, "type": entityType}
 
-// nature is the type that the language's checker knows of it.
+// nature is the slot's type for the language's checker.
 func (s *slot) nature() nature.Nature {
 	switch {
 	case s.image > keysImage:
@@ -47,7 +47,7 @@ func (s *slot) nature() nature.Nature {
 	return types.Any.Nature()
 }
 
-// events are boxed once.
+// events are the names as any, made once: no record allocates them.
 var events = map[sluice.EventName]any{
 	sluice.Insert: "INSERT", sluice.Modify: "MODIFY", sluice.Remove: "REMOVE", sluice.Snapshot: "SNAPSHOT", sluice.Delivery: "MESSAGE",
 }
@@ -87,8 +87,7 @@ func (s *slot) load(rec *sluice.Record, typ router.Resolver, w *work) (any, erro
 	return w.valueOf(v), w.spend(0)
 }
 
-// rewriter makes of an expression one that says what happens to what is not
-// there, and finds out what it mentions.
+// rewriter rewrites an expression to handle missing values, and collects its slots.
 type rewriter struct {
 	names []string
 	slots map[string]slot
@@ -118,14 +117,14 @@ func (r *rewriter) rewrite(root *ast.Node) ([]slot, error) {
 	return slots, nil
 }
 
-// nested reports whether a predicate stands within another.
+// nested reports whether a predicate is inside another.
 func nested(n ast.Node) bool {
 	return slices.ContainsFunc(nodes[*ast.PredicateNode](&n), func(p *ast.PredicateNode) bool {
 		return len(nodes[*ast.PredicateNode](&p.Node)) > 0
 	})
 }
 
-// nodes returns the nodes of a type, root included.
+// nodes returns the nodes of a type, including root.
 func nodes[T ast.Node](root *ast.Node) []T {
 	c := &collector[T]{}
 	ast.Walk(root, c)
@@ -146,7 +145,7 @@ func (r *rewriter) fail(n ast.Node, problem string) {
 	}
 }
 
-// slot returns the node that stands for a slot.
+// slot returns the node that reads a slot.
 func (r *rewriter) slot(s slot) ast.Node {
 	r.slots[s.name] = s
 	return &ast.IdentifierNode{Value: s.name}
@@ -178,8 +177,8 @@ func (r *rewriter) Visit(node *ast.Node) {
 	case *ast.ConditionalNode:
 		n.Cond = r.truth(n.Cond)
 	case *ast.BuiltinNode:
-		// The parser takes functions with a condition whether they are disabled or
-		// not; what reduce makes would grow with two to the power of a list.
+		// The parser accepts functions with a condition even if they are disabled. The
+		// result of reduce could double with each element of a list.
 		if !slices.Contains(functions, n.Name) {
 			r.fail(n, "unknown name "+n.Name)
 		}
@@ -278,7 +277,7 @@ func (r *rewriter) binary(node *ast.Node, n *ast.BinaryNode) {
 	}
 }
 
-// constant makes one value of a list of literals, so that it is made once.
+// constant turns a list of literals into one value, which is made once.
 func constant(n ast.Node) ast.Node {
 	list, ok := n.(*ast.ArrayNode)
 	if !ok {
@@ -306,8 +305,7 @@ func constant(n ast.Node) ast.Node {
 	return made
 }
 
-// literal reports whether a node is what the expression says, and nothing of a
-// record.
+// literal reports whether a node is constant: it reads nothing of a record.
 func literal(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.StringNode:
@@ -324,7 +322,7 @@ func call(name string, args ...ast.Node) ast.Node {
 	return &ast.CallNode{Callee: callee, Arguments: args}
 }
 
-// truth makes true or false of what may be absent, which is false.
+// truth turns a value that may be absent into true or false. Absent is false.
 func (r *rewriter) truth(n ast.Node) ast.Node {
 	switch is := n.(type) {
 	case *ast.BoolNode:

@@ -124,7 +124,7 @@ func TestWhen(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		for range 2 { // the memory is used again
+		for range 2 { // the second evaluation reuses memory
 			if got, err := w.match(rec); err != nil || got != want {
 				t.Errorf("%s: %v, %v; want %v", text, got, err, want)
 			}
@@ -132,7 +132,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// An image that is not there has nothing, and is nil.
+// A missing image is nil, and so are its attributes.
 func TestWhenImageIsAbsent(t *testing.T) {
 	rec := &sluice.Record{EventName: sluice.Insert, New: parseItem(t, `{"a":{"S":"x"}}`)}
 	for text, want := range map[string]bool{
@@ -193,7 +193,7 @@ func TestWhenRefuses(t *testing.T) {
 	}
 }
 
-// doubled is an expression that doubles a text n times.
+// doubled returns an expression that doubles a text n times.
 func doubled(n int) string {
 	text := "let a0 = new.status; "
 	for i := range n {
@@ -202,8 +202,8 @@ func doubled(n int) string {
 	return text + fmt.Sprintf("a%d == old.status", n)
 }
 
-// A record that an expression fails for has neither passed nor not: it is its
-// route's failure, and no value is quoted.
+// A record for which an expression fails is a failure of its route. The error quotes no
+// value.
 func TestWhenFails(t *testing.T) {
 	rec := changed(t)
 	for text, want := range map[string]string{
@@ -241,7 +241,7 @@ func TestWhenFails(t *testing.T) {
 	}
 }
 
-// What a file says in when decides about its route.
+// The expression when of a route selects its records.
 func TestBuildWhen(t *testing.T) {
 	w := newWorld()
 	app := w.build(t, one(Route{When: `new.status == "active" && type == "order"`, Send: &Send{To: "jobs", Body: "{$event}"}}))

@@ -18,12 +18,12 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// decimal is a number that neither an int nor a float64 holds: its digits,
-// without exponent and needless zeros. It is compared exactly.
+// decimal is a number that neither an int nor a float64 holds: its digits, without
+// exponent and needless zeros. Comparisons of decimals are exact.
 type decimal string
 
-// numberOf returns an int where that is the number, a float64 where its shortest
-// decimal form is the number, and else a decimal.
+// numberOf returns an int if it fits, a float64 if its shortest decimal form is the
+// number, else a decimal.
 func numberOf(v item.Value) any {
 	if i, ok := v.Int64(); ok {
 		return int(i)
@@ -42,7 +42,7 @@ func numberOf(v item.Value) any {
 	return decimal(text)
 }
 
-// operators stand in for those of the language, which fail for what is absent.
+// operators replace the language's own, which fail for absent values.
 var operators = []*builtin.Function{
 	ordering("<", func(c int) bool { return c < 0 }),
 	ordering("<=", func(c int) bool { return c <= 0 }),
@@ -70,7 +70,7 @@ var operators = []*builtin.Function{
 	}),
 	arithmetic("-", subtract),
 	arithmetic("*", multiply),
-	// The language's own makes a []string, which is no list to anything else here.
+	// The language's own split returns a []string; lists here are []any.
 	function("split", reflect.TypeFor[func(*work, any, string, ...int) []any](), func(args ...any) (any, error) {
 		s, ok := args[1].(string)
 		if !ok {
@@ -121,7 +121,7 @@ var operators = []*builtin.Function{
 		}
 		cost := len(s) + len(letters)
 		if strings.ContainsFunc(letters, func(r rune) bool { return r >= utf8.RuneSelf }) {
-			cost = len(s) * len(letters) // each of s is looked for among the letters
+			cost = len(s) * len(letters) // each letter of s is compared with the letters
 		}
 		if err := args[0].(*work).spend(cost); err != nil {
 			return nil, err
@@ -140,7 +140,7 @@ var operators = []*builtin.Function{
 	}),
 }
 
-// pattern is a regular expression and how long it takes for a byte of text.
+// pattern is a regular expression with its cost for a byte of text.
 type pattern struct {
 	*regexp.Regexp
 	cost int
@@ -150,7 +150,7 @@ func newPattern(re *regexp.Regexp) *pattern {
 	p := &pattern{re, 1}
 	if parsed, err := syntax.Parse(re.String(), syntax.Perl); err == nil {
 		if prog, err := syntax.Compile(parsed.Simplify()); err == nil {
-			p.cost += len(prog.Inst) / 8 // few of them are tried at a time
+			p.cost += len(prog.Inst) / 8 // a match tries few of them at a time
 		}
 	}
 	return p
@@ -192,14 +192,14 @@ func texts(name string, holds func(s, t string) bool) *builtin.Function {
 	})
 }
 
-// changing is a function that makes another text of one.
+// changing is a function from text to text.
 func changing(name string, change func(string) string) *builtin.Function {
 	return function(name, reflect.TypeFor[func(*work, string) string](), func(args ...any) (any, error) {
 		s, ok := args[1].(string)
 		if !ok {
 			return nil, fmt.Errorf("%s of %s: want text", name, kindOf(args[1]))
 		}
-		if err := args[0].(*work).spend(3 * len(s)); err != nil { // it grows as it is made
+		if err := args[0].(*work).spend(3 * len(s)); err != nil { // building the text reallocates it
 			return nil, err
 		}
 		return change(s), nil
@@ -210,8 +210,7 @@ func arithmetic(name string, of func(a, b any) (any, error)) *builtin.Function {
 	return function(name, reflect.TypeFor[func(any, any) any](), func(args ...any) (any, error) { return of(args[0], args[1]) })
 }
 
-// maxJoined bounds the texts that + makes, in bytes: a text that is doubled again
-// and again is soon larger than memory.
+// maxJoined bounds the results of + in bytes: repeated doubling soon exceeds memory.
 const maxJoined = 1 << 20
 
 var errOverflow = errors.New("the result is no integer of 64 bits")
@@ -254,8 +253,8 @@ func multiply(a, b any) (any, error) {
 	return runtime.Multiply(a, b), nil
 }
 
-// compare orders two numbers, as their decimal forms say (0.1 is a tenth), or two
-// texts by their bytes.
+// compare orders two numbers by their decimal forms (0.1 is a tenth), or two texts by
+// their bytes.
 func compare(a, b any) (c int, ok bool) {
 	switch x := a.(type) {
 	case string:
@@ -265,7 +264,7 @@ func compare(a, b any) (c int, ok bool) {
 		if y, ok := b.(int); ok {
 			return cmp.Compare(x, y), true
 		}
-	case float64: // the shortest decimal forms of two are in their order
+	case float64: // two shortest decimal forms have the same order as their values
 		if y, ok := b.(float64); ok && !math.IsNaN(x-y) {
 			return cmp.Compare(x, y), true
 		}
@@ -277,15 +276,15 @@ func compare(a, b any) (c int, ok bool) {
 	return compareDecimals(x, y), true
 }
 
-// decimals are the digits of a number, without exponent and needless zeros; none
-// of NaN and infinity.
+// decimals returns the digits of a number, without exponent and needless zeros. NaN and
+// infinity have none.
 func decimals(v any) string {
 	switch v := v.(type) {
 	case int:
 		return strconv.Itoa(v)
 	case float64:
 		switch {
-		case math.IsNaN(v - v): // it has none, or is infinite
+		case math.IsNaN(v - v): // NaN or infinity
 			return ""
 		case v == 0: // -0, too
 			return "0"
@@ -313,7 +312,7 @@ func compareDecimals(a, b string) int {
 	return cmp.Or(cmp.Compare(len(xWhole), len(yWhole)), cmp.Compare(xWhole, yWhole), cmp.Compare(xRest, yRest))
 }
 
-// equal is what == says, for elements of a list.
+// equal compares as == does, for elements of a list.
 func equal(a, b any) bool {
 	switch x := a.(type) {
 	case string:
@@ -348,7 +347,7 @@ func in(needle, all any) (bool, error) {
 	return false, fmt.Errorf("in %s: want a list, a set or a map", kindOf(all))
 }
 
-// get is an element of a map or list, and nil where there is none.
+// get returns an element of a map or list; nil if it is missing.
 func get(from, at any) (any, error) {
 	switch from := from.(type) {
 	case nil:
@@ -371,7 +370,7 @@ func get(from, at any) (any, error) {
 	return nil, nil
 }
 
-// kindOf names a value's type, never the value.
+// kindOf returns the name of a value's type.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:

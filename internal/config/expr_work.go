@@ -8,27 +8,26 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// What one evaluation may do, so that whoever writes items cannot keep a route
-// busy for minutes. A condition of a function, such as that of all, runs for
-// each element of a list. All else runs once, over at most an item; what it makes
-// is counted, too.
+// Limits of one evaluation: writers of items cannot keep a route busy for minutes. The
+// condition of a function, such as all, runs for each element of a list. Everything
+// else runs once, over at most one item. New values count, too.
 const (
-	maxWork    = 32 << 20 // bytes of text that are made, or that conditions look at
-	perElement = 32       // and so many for each element, and for each part of the condition
-	perPart    = 96       // and so many for each that split makes
-	perMap     = 384      // and so many for each map of an item
+	maxWork    = 32 << 20 // bytes of new texts, and of texts that conditions read
+	perElement = 32       // cost of each element, and of each part of a condition
+	perPart    = 96       // cost of each part that split makes
+	perMap     = 384      // cost of each map of an item
 
-	fewMembers = 16 // of a list that is not hashed
-	manyLists  = 64 // are hashed at most
+	fewMembers = 16 // members of a list that is not hashed
+	manyLists  = 64 // hashed lists, at most
 )
 
-// workName is what an evaluation's work is called among the slots.
+// workName is the name of the evaluation's work among the slots.
 const workName = "\x00work"
 
-// work is what an evaluation may still do.
+// work is the remaining budget of an evaluation.
 type work struct {
 	left  int
-	lists map[*any]*members // by their first element; in has searched them
+	lists map[*any]*members // lists that in has searched, by their first element
 }
 
 func (w *work) reset() {
@@ -43,7 +42,7 @@ func (w *work) spend(n int) error {
 	return nil
 }
 
-// weight is what it costs to look at all of v.
+// weight is the cost of reading all of v.
 func weight(v any) int {
 	switch v := v.(type) {
 	case string:
@@ -64,12 +63,12 @@ func weight(v any) int {
 	return 0
 }
 
-// members are the elements of a list, to be found by in.
+// members are the elements of a list for in.
 type members struct {
 	list   []any
-	scalar map[any]struct{} // from the second time on that in is asked
+	scalar map[any]struct{} // filled at the second search
 	other  []any            // lists and maps
-	weight int              // of other
+	weight int              // total weight of other
 }
 
 // index hashes the elements.
@@ -85,8 +84,7 @@ func (m *members) index() {
 	m.weight = weight(m.other)
 }
 
-// scalar is what two values have in common that are equal, unless they are
-// lists or maps.
+// scalar returns a map key that equal values share. Lists and maps have none.
 func scalar(v any) (key any, ok bool) {
 	switch v := v.(type) {
 	case nil, bool, string, int, decimal:
@@ -100,8 +98,8 @@ func scalar(v any) (key any, ok bool) {
 	return nil, false
 }
 
-// in reports whether a list, a set or a map has needle. A list that it is asked for
-// again, in a condition, is hashed.
+// in reports whether a list, a set or a map has needle. If a condition searches a list
+// again, in hashes it.
 func (w *work) in(needle, all any) (bool, error) {
 	list, ok := all.([]any)
 	if !ok {
@@ -144,7 +142,7 @@ func (w *work) in(needle, all any) (bool, error) {
 	return in(needle, m.other)
 }
 
-// meter has the conditions of functions count their work.
+// meter makes the conditions of functions count their work.
 func meter(root *ast.Node) {
 	for _, p := range nodes[*ast.PredicateNode](root) {
 		m := &metering{}
@@ -153,8 +151,8 @@ func meter(root *ast.Node) {
 	}
 }
 
-// metering counts the parts of a condition, and has functions that look at a whole
-// text or list count it.
+// metering counts the parts of a condition. It makes functions that read a whole text
+// or list count it.
 type metering struct{ parts int }
 
 func (m *metering) Visit(node *ast.Node) {
@@ -164,8 +162,8 @@ func (m *metering) Visit(node *ast.Node) {
 		weighAll(n.Arguments)
 	case *ast.CallNode:
 		switch n.Callee.(*ast.IdentifierNode).Value {
-		case "?", ".", "matches", "split", "lower", "upper", "trim", "+": // cost little, or count themselves
-		case "in": // counts its list
+		case "?", ".", "matches", "split", "lower", "upper", "trim", "+": // cheap, or they count themselves
+		case "in": // in counts its list
 			weighAll(n.Arguments[1:2])
 		default:
 			weighAll(n.Arguments)
@@ -194,7 +192,7 @@ func weigh(n ast.Node) ast.Node {
 	return metered("weigh", n)
 }
 
-// metered is a call of a function whose first argument is the work.
+// metered wraps a function in a call whose first argument is the work.
 func metered(name string, args ...ast.Node) ast.Node {
 	w := &ast.IdentifierNode{Value: workName}
 	made := call(name, append([]ast.Node{w}, args...)...)

@@ -17,8 +17,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// large are two images near DynamoDB's limit of 400 KB for an item, such as who
-// writes items can make them.
+// large are two images near DynamoDB's limit of 400 KB for an item.
 func large(t testing.TB) *sluice.Record {
 	const many = 12_000
 	var texts, numbers, fractions, digits, lines []string
@@ -52,7 +51,7 @@ func large(t testing.TB) *sluice.Record {
 	}
 }
 
-// corpus are expressions that people write, over large items.
+// corpus are typical expressions, over large items.
 var corpus = map[string]bool{
 	`new.status == "active" && old.status != new.status`:                 true,
 	`all(new.numbers, # in old.numbers)`:                                 true,
@@ -76,7 +75,7 @@ var corpus = map[string]bool{
 	`none(new.texts, # matches "^tag-[0-9]{5}$" == false) && find(new.lines, .q == 3).q == 3`: true,
 }
 
-// What large items cost an expression is bounded, in what is counted and in memory.
+// The cost of large items is bounded, in counted work and in memory.
 func TestWhenWork(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -103,8 +102,8 @@ func TestWhenWork(t *testing.T) {
 	}
 }
 
-// Every function and operator that looks at a whole text or list counts it, when
-// it is called for each element of another.
+// Every function and operator that reads a whole text or list counts it when it runs
+// for each element of another list.
 func TestWhenWorkIsCounted(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -123,8 +122,8 @@ func TestWhenWorkIsCounted(t *testing.T) {
 		">=":         `new.long >= old.long`,
 		"?:":         `(new.long == old.long ? new.long : old.long) == new.long`,
 		"let":        `let s = new.long; s == old.long`,
-		"all":        "", "any": "", "none": "", "one": "", "count": "", "filter": "", "map": "", "find": "", // stand in no condition
-		"first": "", "last": "", "abs": "", "ceil": "", "floor": "", "round": "", // look at one element
+		"all":        "", "any": "", "none": "", "one": "", "count": "", "filter": "", "map": "", "find": "", // not allowed in a condition
+		"first": "", "last": "", "abs": "", "ceil": "", "floor": "", "round": "", // read one element
 		"len":       `len(new.long) == 1`,
 		"lower":     `lower(new.long) == #`,
 		"upper":     `upper(new.long) == #`,
@@ -181,7 +180,7 @@ func TestWhenWorkOfSplit(t *testing.T) {
 	}
 }
 
-// in says the same of a list that is hashed as of one that is searched.
+// in gives the same results for a hashed list and for a searched one.
 func TestWhenHashedIn(t *testing.T) {
 	values := []any{
 		nil, true, false, "", "5", "a", 5, -5, 0, 5.0, 0.5, -0.5, 1e22, 9007199254740993, 9007199254740992.0,
@@ -209,8 +208,8 @@ func TestWhenHashedIn(t *testing.T) {
 	}
 }
 
-// A retry does not evaluate the expression again, and a record for which it fails
-// does not reach the handler, whatever came before.
+// A retry does not evaluate the expression again. A record for which the expression
+// fails never reaches the handler.
 func TestWhenIsEvaluatedOnce(t *testing.T) {
 	evaluated := 0
 	count := router.Func(func(*sluice.Record) (string, error) { evaluated++; return "order", nil })

@@ -6,10 +6,10 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Expression compiles an expression, as the field when of a route has it, for
-// records whose types are those of the configuration. The function reports
-// whether a record fulfils it; an error of it is one of types, which the same
-// record has again. It is safe for concurrent use.
+// Expression compiles an expression like a route's when, with the entity types of the
+// configuration. The function reports whether a record fulfils the expression. Its
+// errors are about types, and occur for the same record again. It is safe for
+// concurrent use.
 func (c *Config) Expression(text string) (func(*sluice.Record) (bool, error), error) {
 	w, err := compileWhen(text, c.resolver())
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// meantField is meant for a field, of a type of those names, that does not exist.
-// One that is written as it should be may stand at the wrong place.
+// meantField suggests a field for an unknown one in a type with those names. If another
+// type has the field, it names the right place.
 func meantField(name string, in reflect.Type, names []string) string {
 	problem := meant(name, names)
 	if strings.HasPrefix(problem, "did you mean") {
 		return problem
 	}
-	const most = 3 // that help
+	const most = 3 // places to name
 	homes := fieldHomes()[name]
 	homes = slices.DeleteFunc(slices.Clone(homes), func(h home) bool { return h.typ == in })
 	if len(homes) == 0 || len(homes) > most {
@@ -27,13 +27,13 @@ func meantField(name string, in reflect.Type, names []string) string {
 	return "it is a field of " + either(paths) + "; here " + problem
 }
 
-// home is a type that has a field, and where in a file it stands.
+// home is a type that has a field, and the type's place in a file.
 type home struct {
 	typ  reflect.Type
 	path string
 }
 
-// fieldHomes are the types that have a field, by the field's name.
+// fieldHomes returns the types that have a field, by the field's name.
 var fieldHomes = sync.OnceValue(func() map[string][]home {
 	homes := map[string][]home{}
 	seen := map[reflect.Type]bool{}

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// Files lists the files that the configuration at path names, as it names them:
-// what a package of a Lambda function has to hold beside it. Nothing else of it is
-// checked, and variables need not be set except those that name a file.
+// Files lists the files that the configuration at path names, in its own words. A
+// package of a Lambda function must hold them beside the configuration. Files checks
+// nothing else. Only variables in names of files must be set.
 func Files(path string, env func(string) (string, bool)) ([]string, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -22,7 +22,7 @@ func Files(path string, env func(string) (string, bool)) ([]string, error) {
 	var errs Errors
 	add := func(field string, n *node) {
 		if n == nil || !n.scalar() {
-			return // which Load refuses
+			return // Load refuses it
 		}
 		fail := func(problem string) {
 			errs = append(errs, &Error{File: path, Line: n.line, Column: n.column, Field: field, Problem: problem})
@@ -59,7 +59,7 @@ func Files(path string, env func(string) (string, bool)) ([]string, error) {
 	return files, nil
 }
 
-// get is the value of a field, and nil where there is none.
+// get returns the value of a field; nil if it is missing.
 func (n *node) get(name string) *node {
 	for _, f := range n.entries() {
 		if f.key.text == name {

@@ -64,18 +64,18 @@ func names(handlers []namedHandler) (all []string) {
 	return all
 }
 
-// built is the handler of a route, and what goes with it.
+// built is the handler of a route, with its options, effects and checks.
 type built struct {
 	BuiltRoute
 	handle  sluice.Handler
-	options []router.Option // such as the images that it needs
-	late    bool            // dead letters may be run again, unless the file says otherwise
+	options []router.Option // such as the images that the handler needs
+	late    bool            // the default of redrive
 	sends   []sending
-	last    func() error // adds a route of its own, behind those of the file
+	last    func() error // adds a route after those of the file
 }
 
-// sending is messages of these kinds into a queue that field names. Without kinds
-// they can be of any.
+// sending is a queue, named by field, that gets messages of these kinds. Without kinds,
+// the messages may have any kind.
 type sending struct {
 	queue *queue
 	field string

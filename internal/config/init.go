@@ -12,31 +12,31 @@ import (
 	"text/template"
 )
 
-// SchemaURL is where the schema of files is published; an editor reads it by the
-// first line of a file that Init makes.
+// SchemaURL is the published schema. The first line of Init's file points editors to
+// it.
 const SchemaURL = "https://raw.githubusercontent.com/sluicehq/sluice/main/deploy/schema/sluice.schema.json"
 
-// InitOptions say what a first file is about; the zero value makes one that
-// writes a line to the log for each change of the table orders.
+// InitOptions describe a first file. The zero value makes a file that logs a line for
+// each change of the table orders.
 type InitOptions struct {
-	Name       string   // of the application (default "sluice")
-	Tables     []string // whose streams are read: names, or ARNs of streams (default orders)
-	Start      string   // where a stream begins that was never read (default LATEST)
-	EntityType string   // attribute that tells the entity type (default entityType)
-	Types      []string // entity types that the routes are for (default order)
+	Name       string   // name of the application (default "sluice")
+	Tables     []string // tables to read: names, or ARNs of streams (default orders)
+	Start      string   // where to begin a stream that was never read (default LATEST)
+	EntityType string   // attribute of the entity type (default entityType)
+	Types      []string // entity types of the routes (default order)
 	Key        []string // key attributes of the tables, for project and cascade (default pk)
-	Handlers   []string // of send, project, cascade, count and log, a route each (default what Queue and Cluster are for, or else log)
-	Queue      string   // of send, or of cascade where that is alone, by name or URL (default jobs)
-	Cluster    string   // of project, a URL, in which ${NAME} and ${NAME:-default} are variables (default http://127.0.0.1:9200)
+	Handlers   []string // send, project, cascade, count or log: a route for each (default by Queue and Cluster, else log)
+	Queue      string   // name or URL of the queue of send, else of cascade (default jobs)
+	Cluster    string   // of project, a URL, in which ${NAME} and ${NAME:-default} are variables (default http:// URL for project; may hold ${NAME} and ${NAME:-default} (default http://127.0.0.1:9200)
 	Schema     string   // path or URL of the schema (default SchemaURL)
 }
 
-// InitHandlers are what InitOptions.Handlers takes.
+// InitHandlers are the valid names in InitOptions.Handlers.
 var InitHandlers = []string{"send", "project", "cascade", "count", "log"}
 
 func (o InitOptions) withDefaults() InitOptions {
 	if len(o.Handlers) == 0 {
-		o.Handlers = nil // append to no array of the caller's
+		o.Handlers = nil // do not append to the caller's array
 		if o.Queue != "" {
 			o.Handlers = append(o.Handlers, "send")
 		}
@@ -61,8 +61,8 @@ func (o InitOptions) withDefaults() InitOptions {
 	return o
 }
 
-// Init makes a first file, with comments, that is valid as it stands. Its error
-// says what of o cannot be in one.
+// Init makes a valid first file, with comments. Its error names the options that no
+// file can have.
 func Init(o InitOptions) ([]byte, error) {
 	given := o
 	o = o.withDefaults()
@@ -83,7 +83,7 @@ func Init(o InitOptions) ([]byte, error) {
 	if strings.ContainsFunc(o.Schema, func(r rune) bool { return r <= ' ' }) {
 		return nil, fmt.Errorf("the schema's place %q has a space", o.Schema)
 	}
-	// Not of the package: a function that makes no file does not link text/template.
+	// Not a package variable: a program without Init does not link text/template.
 	templates := template.Must(template.New("").Funcs(template.FuncMap{
 		"quote": quote, "quoteAll": quoteAll, "quoteURL": quoteURL,
 	}).Parse(initFile))
@@ -95,16 +95,16 @@ func Init(o InitOptions) ([]byte, error) {
 	}
 	text := b.Bytes()
 	if _, err := Parse("", "", text, o.variable); err != nil {
-		return nil, err // without places, of a file that nobody has seen
+		return nil, err // without places: nobody has seen the file
 	}
 	return text, nil
 }
 
 var variables = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^${}]*)?\}`)
 
-// variable stands in for those that Cluster names, which are set when the file is
-// read: a URL for one that is the whole of it, and what may stand anywhere in a
-// URL for others. One with a default is left to that.
+// variable returns a sample value for a variable of Cluster, to check the file before
+// the variable is set. A variable that is the whole of Cluster gets a URL, others a
+// text that fits anywhere in a URL. A variable with a default gets none.
 func (o InitOptions) variable(name string) (string, bool) {
 	switch {
 	case strings.Contains(o.Cluster, "${"+name+":-"):
@@ -115,8 +115,8 @@ func (o InitOptions) variable(name string) (string, bool) {
 	return "1", true
 }
 
-// useless is an error for what was given and none of the handlers takes: it would
-// be left out of the file without a word.
+// useless returns an error for an option that none of the handlers uses: the file would
+// lack it silently.
 func (o InitOptions) useless(given InitOptions) error {
 	for _, one := range []struct {
 		what  string
@@ -134,8 +134,8 @@ func (o InitOptions) useless(given InitOptions) error {
 	return nil
 }
 
-// initFile has a template for each handler, and for what stands before and behind
-// the routes.
+// initFile has a template for each handler, and for the parts before and after the
+// routes.
 //
 //go:embed init.yaml.tmpl
 var initFile string
@@ -154,7 +154,7 @@ func quote(s string) string {
 	return inQuotes(strings.ReplaceAll(s, "$", "$$"))
 }
 
-// quoteURL is quote for a value whose variables stay what they are.
+// quoteURL is quote for a value that may have variables, which stay.
 func quoteURL(s string) string {
 	var b strings.Builder
 	end := 0
@@ -169,7 +169,7 @@ func inQuotes(s string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always can be
+	_ = e.Encode(s) // encoding a string cannot fail
 	return strings.TrimSpace(b.String())
 }
 
@@ -181,10 +181,10 @@ func quoteAll(list []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// initData is what the templates ask for.
+// initData has the values for the templates.
 type initData struct{ InitOptions }
 
-// On are the patterns of all types for events.
+// On returns the patterns of all types for events.
 func (o initData) On(events ...string) string {
 	var patterns []string
 	for _, typ := range o.Types {
@@ -195,7 +195,7 @@ func (o initData) On(events ...string) string {
 	return quoteAll(patterns)
 }
 
-// DocumentID is the template of the key.
+// DocumentID returns the id's template, made of the key.
 func (o initData) DocumentID() string {
 	parts := make([]string, len(o.Key))
 	for i, k := range o.Key {
@@ -211,8 +211,8 @@ func (o initData) Has(handlers ...string) bool {
 	return slices.ContainsFunc(o.Handlers, func(h string) bool { return slices.Contains(handlers, h) })
 }
 
-// CascadeQueue is a standard queue of the cascade's own: messages of send are no
-// tasks of a cascade.
+// CascadeQueue returns a separate standard queue for the cascade, which cannot handle
+// messages of send.
 func (o initData) CascadeQueue() string {
 	if o.Has("send") {
 		return strings.TrimSuffix(o.Queue, ".fifo") + "-cascade"
@@ -220,10 +220,10 @@ func (o initData) CascadeQueue() string {
 	return o.Queue
 }
 
-// Table is the name of the first table.
+// Table returns the name of the first table.
 func (o initData) Table() string { return tableName(o.Tables[0]) }
 
-// Index is named by what the items have in common, as far as that has a name.
+// Index returns a name that fits all items: of the only type, else of the table.
 func (o initData) Index() string {
 	of := ""
 	switch {

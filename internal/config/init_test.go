@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/internal/localtest"
 )
 
-// Whatever is asked for, the file is valid, and says what was asked for.
+// For all options the file is valid, and has their values.
 func TestInit(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -38,7 +38,7 @@ func TestInit(t *testing.T) {
 		}
 		switch has := func(h string) bool { return slices.Contains(o.Handlers, h) }; {
 		case len(o.Handlers) == 0:
-			o.Key = nil // with a queue or a cluster, these tell the handlers
+			o.Key = nil // with a queue or a cluster, these decide the handlers
 		default:
 			if !has("send") && !has("cascade") {
 				o.Queue = ""
@@ -51,7 +51,7 @@ func TestInit(t *testing.T) {
 			}
 		}
 		for i := range o.Types {
-			o.Types[i] = strings.ReplaceAll(o.Types[i], " ", "-") // patterns have none
+			o.Types[i] = strings.ReplaceAll(o.Types[i], " ", "-") // patterns have no spaces
 		}
 		text, err := Init(o)
 		if err != nil {
@@ -79,8 +79,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// Whichever handlers are asked for, each does with an item that comes and goes
-// what it is for.
+// Each chosen handler has its effect for an item that is inserted and removed.
 func TestInitRuns(t *testing.T) {
 	for set := range 1 << len(InitHandlers) {
 		for _, queue := range []string{"", "todo", "todo.fifo", "https://sqs.us-east-1.amazonaws.com/123456789012/todo"} {
@@ -181,7 +180,7 @@ func TestInitRefuses(t *testing.T) {
 	}
 }
 
-// What a flag wrongly says is not said of a place in a file that nobody has seen.
+// An error about a flag names no place in a file that nobody has seen.
 func TestInitErrorsHaveNoPlace(t *testing.T) {
 	_, err := Init(InitOptions{Cluster: "nowhere"})
 	if err == nil || !strings.HasPrefix(err.Error(), "sinks.search.opensearch.urls[0]: it is no URL") {
@@ -189,8 +188,8 @@ func TestInitErrorsHaveNoPlace(t *testing.T) {
 	}
 }
 
-// The variables of a cluster's URL are those of the file; another dollar sign is
-// a character.
+// Variables in a cluster's URL become variables of the file. Any other dollar sign is a
+// character.
 func TestInitVariables(t *testing.T) {
 	set := map[string]string{"SEARCH": "https://search.example.com", "PASSWORD": "secret"}
 	for _, tt := range []struct{ cluster, written, read string }{
@@ -216,7 +215,7 @@ func TestInitVariables(t *testing.T) {
 	}
 }
 
-// An index has the name of all that is in it, not that of the first type.
+// An index of several types has a name for all of them, not the first type's.
 func TestInitIndex(t *testing.T) {
 	for _, tt := range []struct {
 		types, tables []string

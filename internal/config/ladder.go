@@ -108,14 +108,14 @@ type AttemptNames struct {
 	Error string `yaml:"error" default:"error"`
 }
 
-// ladder reads escalations and their steps, and writes what becomes of them.
+// ladder reads escalations and steps, and writes the status of escalations.
 type ladder struct {
 	Ladder
 	table, kind string
 	store       Tables
 }
 
-// check notes the mistakes of the ladder. do is that of its route.
+// check notes the mistakes of the ladder. do is its route's.
 func (l *Ladder) check(c *Config, path string, r *Route, do string) {
 	d := c.doc
 	c.ownTable(path+".table", r, l.Table, "the escalations")
@@ -164,14 +164,14 @@ func (l *Ladder) check(c *Config, path string, r *Route, do string) {
 	}
 }
 
-// names are the attributes of an attempt that are no part of its key.
+// names returns the attributes of an attempt outside its key.
 func (at *AttemptNames) names() Texts {
 	return Texts{
 		{"number", at.Number}, {"order", at.Order}, {"stepId", at.StepID}, {"at", at.At}, {"round", at.Round}, {"repeat", at.Repeat}, {"outcome", at.Outcome}, {"error", at.Error},
 	}
 }
 
-// config is that of an escalation, but for what it sends.
+// config returns an escalation's configuration without queues.
 func (l *ladder) config(o Escalate) escalation.Config {
 	at := l.Attempt
 	return escalation.Config{
@@ -205,8 +205,8 @@ func (l *ladder) escalation() escalation.EscalationAttributes {
 	}
 }
 
-// own fails a record for good whose item is not where its escalation would be
-// read: the read would find nothing, and the escalation would never begin.
+// own fails a record for good if its item's key is not the ladder's key for its id. A
+// read by that key would find nothing, and the escalation would never begin.
 func (l *ladder) own(start sluice.Handler) sluice.Handler {
 	return func(ctx context.Context, rec *sluice.Record) error {
 		if rec.Table != l.table {
@@ -220,14 +220,14 @@ func (l *ladder) own(start sluice.Handler) sluice.Handler {
 	}
 }
 
-// key is that of an escalation.
+// key returns the key of an escalation.
 func (l *ladder) key(id string) sluice.Item { return keyOf(l.Key, "{id}", id) }
 
 func (l *ladder) attemptKey(id string, round, number int64) sluice.Item {
 	return keyOf(l.Attempt.Key, "{id}", id, "{round}", strconv.FormatInt(round, 10), "{number}", strconv.FormatInt(number, 10))
 }
 
-// keyOf makes a key of templates.
+// keyOf makes a key from templates.
 func keyOf(templates map[string]string, oldnew ...string) sluice.Item {
 	fill := strings.NewReplacer(oldnew...)
 	var attrs []item.Attribute
@@ -239,7 +239,7 @@ func keyOf(templates map[string]string, oldnew ...string) sluice.Item {
 
 func (l *ladder) steps(ctx context.Context, partition string) ([]sluice.Item, error) {
 	var items []sluice.Item
-	for name, text := range l.Steps { // which is one
+	for name, text := range l.Steps { // Steps has one entry
 		q := dynamo.Query{Table: l.table, Partition: item.String(name, strings.ReplaceAll(text, "{ladder}", partition))}
 		for it, err := range dynamo.All(ctx, l.store.Query, q) {
 			if err != nil {
@@ -253,7 +253,7 @@ func (l *ladder) steps(ctx context.Context, partition string) ([]sluice.Item, er
 
 func (l *Ladder) failed() string { return cmp.Or(l.Escalation.Failed, "failed") }
 
-// fail ends an escalation that is still active, and in the same round.
+// fail ends an escalation if it is still active and in the same round.
 func (l *ladder) fail(ctx context.Context, e escalation.Escalation, reason string) error {
 	op := dynamo.Update(l.table, l.key(e.ID), "SET #s = :failed")
 	if l.Escalation.Reason != "" {
@@ -262,7 +262,7 @@ func (l *ladder) fail(ctx context.Context, e escalation.Escalation, reason strin
 	op = l.escalation().StillIn(e.Item, op).Name("#s", l.Escalation.Status).Value(":failed", l.failed())
 	err := l.store.Write(ctx, op)
 	if dynamo.IsCondition(err) {
-		return nil // it is over by now
+		return nil // the escalation is over
 	}
 	return err
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/sluicehq/sluice/internal/letterkeys"
 )
 
-// LetterKeys reads the keys of dead letters: those of the environment, or else of
-// deadLetter.keyFile. There may be none.
+// LetterKeys reads the signing keys of dead letters from the environment, else from
+// deadLetter.keyFile. The result may be empty.
 func (c *Config) LetterKeys(env func(string) string) (letterkeys.Keys, error) {
 	file := c.DeadLetter.KeyFile
 	if file != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/internal/access"
 )
 
-// A key file is beside the configuration, wherever the process was started.
+// The path of a key file is relative to the configuration, not to the process's folder.
 func TestLetterKeys(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "letter.key"), []byte(strings.Repeat("k", 32)), 0o600); err != nil {

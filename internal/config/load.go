@@ -13,16 +13,15 @@ import (
 	"github.com/sluicehq/sluice/deploy/schema"
 )
 
-// Load reads a file, puts in what it takes of the environment, and checks all
-// that can be checked without a call to anybody. Its error is an [Errors].
+// Load reads a file, replaces its variables, and checks everything that needs no call
+// to a service. Its error is an [Errors].
 //
-// ${NAME} is replaced by a variable, ${NAME:-default} by the default when that
-// is empty or not set; one that is not set and has no default is an error. $$ is
-// a dollar sign. This is done in values, once the file has been understood, so
-// that nothing in a variable changes what the file says; a value of one variable
-// can be a number, a duration, true or false where such is wanted, and counts as
-// left out when it is empty. Errors show what stands in the file, never what a
-// variable holds.
+// ${NAME} becomes the variable's value, ${NAME:-default} the default if the variable is
+// empty or not set. A variable that is not set and has no default is an error. $$ is a
+// dollar sign. Load replaces variables in values, after parsing: a variable cannot
+// change the structure of the file. A value that is only a variable can be a number, a
+// duration, true or false; if it is empty, the field counts as left out. Errors show
+// the text of the file, never a variable's value.
 func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -31,7 +30,7 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	return Parse(path, filepath.Dir(path), text, env)
 }
 
-// readFile reads a file, and a little more of one that is too large.
+// readFile reads a file up to a little over the size limit.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -44,7 +43,7 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxText+1))
 }
 
-// reason is the message of err without the path, which is said elsewhere.
+// reason is the message of err without the path, which the error names already.
 func reason(err error) string {
 	at := (*fs.PathError)(nil)
 	switch {
@@ -56,8 +55,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// Parse is Load for text; name stands in errors for the file's, and files that
-// it names are relative to dir.
+// Parse is Load for text. Errors call it name. Files that the text names are relative
+// to dir.
 func Parse(name, dir string, text []byte, env func(string) (string, bool)) (*Config, error) {
 	n, err := read(name, text)
 	if err != nil {
@@ -92,5 +91,5 @@ func Parse(name, dir string, text []byte, env func(string) (string, bool)) (*Con
 	return c, nil
 }
 
-// Schema is the JSON Schema of a file, as it is shipped in deploy/schema.
+// Schema returns the JSON Schema of files, as in deploy/schema.
 func Schema() []byte { return bytes.Clone(schema.JSON) }

@@ -100,7 +100,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// minimal stands around what a test is about.
+// minimal is a valid file around a test's fields.
 func minimal(routes string) string {
 	return "source: {tables: [orders]}\nsinks: {jobs: {sqs: {queue: jobs}}, f: {sqs: {queue: f.fifo}}, search: {opensearch: {urls: [\"http://h\"]}}}\nroutes:\n" + routes
 }
@@ -109,7 +109,7 @@ func TestParseErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		env  map[string]string
-		want []string // all of the error's lines
+		want []string // all lines of the error
 	}{
 		"unknown fields": {"sorce: {tables: [orders]}\nsource: {tables: [orders]}\nroutes:\n- {naem: x, on: 'a#*', log: {}}\n", nil, []string{
 			`f.yaml:1:1: unknown field "sorce"; did you mean source?`,
@@ -326,7 +326,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// A variable is put into a value, and cannot change what the file says.
+// A variable's value cannot change the structure of the file.
 func TestVariables(t *testing.T) {
 	text := minimal("- {name: \"${A}\", on: 'a#*', when: 'new.a == \"$$5$x${B:-d}\"', attempts: \"${N}\", maxAge: \"${EMPTY}\", log: {message: \"${M:-}\"}}\n")
 	c, err := Parse("f.yaml", "", []byte(text), environ(map[string]string{"A": "x, log: {}} # '\"", "N": "7", "EMPTY": ""}))
@@ -349,7 +349,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(dir, nil); err == nil || !strings.HasSuffix(err.Error(), "it is a directory; want a file") {
 		t.Errorf("%v", err)
 	}
-	// Files that it names are relative to it.
+	// Files that the configuration names are relative to it.
 	if err := os.WriteFile(filepath.Join(dir, "index.json"), []byte(`{"settings":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -387,8 +387,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A condition over an image that the opposite event does not have would count
-// what is inserted and never what is removed.
+// A condition over an image that only one of INSERT and REMOVE has would count
+// additions without subtractions.
 func TestWhenOfCount(t *testing.T) {
 	file := func(when, of string) string {
 		return "source: {tables: [orders]}\nroutes:\n- {name: x, on: 'a#*', when: '" + when + "', count: {id: c, markers: markers, numbers: [{table: maps, attribute: n, key: [PK]" + of + "}]}}\n"

@@ -22,8 +22,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Points are counted, and a map that is deleted takes them along by the queue,
-// which the application consumes itself.
+// Points are counted. When a map is deleted, messages delete its points; the
+// application consumes their queue itself.
 func TestCountAndCascadeOnServers(t *testing.T) {
 	services := map[string]aws.Config{"dynamodb": localtest.DynamoDB(t), "sqs": localtest.SQS(t)}
 	prefix := localtest.Name("count") + "-"
@@ -54,7 +54,7 @@ func TestCountAndCascadeOnServers(t *testing.T) {
 			rt.Cascade.Children[i].Table = prefix + rt.Cascade.Children[i].Table
 		}
 	}
-	c.Routes[1].Cascade.Threshold = new(0) // all by the queue
+	c.Routes[1].Cascade.Threshold = new(0) // delete every row by messages
 	app, err := build(t, c, Setup{
 		AWS: func(service string) aws.Config { return services[service] }, Check: true, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// brokenServices refuse all that handlers ask for; a cluster quotes what it got.
+// brokenServices refuse every call. The cluster quotes its request.
 func brokenServices(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	switch {
@@ -38,8 +38,7 @@ func brokenServices(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Whatever handlers fail for, the log has no value of a key: neither what they log
-// themselves nor the errors that the flow logs.
+// The log has no value of a key, in lines of handlers and in errors that the flow logs.
 func TestLogsHaveNoKeys(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(brokenServices))
 	defer server.Close()
@@ -101,7 +100,7 @@ routes:
 		for _, rt := range routes {
 			if err := rt.Handler(t.Context(), &rec); err != nil && !sluice.IsSkip(err) {
 				failed[rt.Name] = true
-				logger.Warn("record failed", "route", rt.Name, "error", err) // as the flow does
+				logger.Warn("record failed", "route", rt.Name, "error", err) // as the flow logs it
 			}
 		}
 	}

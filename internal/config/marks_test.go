@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// How the documents of an index are versioned is asked at the start, and before the
-// first write. Nothing is written where it does not fit.
+// Sluice checks the versions of an index's documents at the start, and before the first
+// write. It writes nothing to an index that does not fit.
 func TestProjectAsksHowAnIndexIsVersioned(t *testing.T) {
 	const (
 		field  = `"properties":{"sluice":{"properties":{"sequence":{"type":"keyword"},"deleted":{"type":"date"}}}}`

@@ -15,16 +15,16 @@ import (
 
 const (
 	maxText    = 1 << 20 // bytes of a file
-	maxEntries = 10_000  // of a file
-	maxDepth   = 32      // of lists and mappings in each other
+	maxEntries = 10_000  // values of a file
+	maxDepth   = 32      // nesting of lists and mappings
 )
 
 // node is a value in a file.
 type node struct {
 	place
 	kind   kind
-	text   string // of a scalar
-	quoted bool   // so that it is text whatever it looks like
+	text   string // text of a scalar
+	quoted bool   // a quoted scalar is always text
 	fields []pair
 	items  []*node
 }
@@ -45,14 +45,14 @@ const (
 	aList
 )
 
-// what says what a value is, for errors.
+// what names the kind of a value, for errors.
 func (n *node) what() string {
 	return [...]string{"nothing", "text", "a number", "true or false", "a mapping", "a list"}[n.kind]
 }
 
 func (n *node) scalar() bool { return n.kind == aText || n.kind == aNumber || n.kind == aBoolean }
 
-// read makes nodes of a document, or an *Error that tells why not.
+// read makes nodes of a document. Its error is an *Error.
 func read(name string, data []byte) (_ *node, err error) {
 	fail := func(line, column int, format string, args ...any) (*node, error) {
 		return nil, &Error{File: name, Line: line, Column: column, Problem: fmt.Sprintf(format, args...)}
@@ -63,7 +63,7 @@ func read(name string, data []byte) (_ *node, err error) {
 	if problem := encoding(data); problem != "" {
 		return fail(1, 1, "%s", problem)
 	}
-	// All line breaks of YAML are one in what follows, and in its values anyway.
+	// Turn every line break of YAML into \n: values have only \n anyway.
 	source := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(data), "\uFEFF"))
 	if at := badChar(source); at >= 0 {
 		line, column := position(source, at)
@@ -75,7 +75,7 @@ func read(name string, data []byte) (_ *node, err error) {
 	if line, column := tooDeep(source); line > 0 {
 		return fail(line, column, "lists and mappings stand in each other more than %d deep", maxDepth)
 	}
-	defer func() { // of the library; what makes it panic is not our user's to debug
+	defer func() { // panics of the library become an error: users cannot debug them
 		if r := recover(); r != nil {
 			_, err = fail(1, 1, "the file cannot be read as YAML (%v)", r)
 		}
@@ -107,8 +107,8 @@ func read(name string, data []byte) (_ *node, err error) {
 	return newNode(name, docs[0].Body, 0)
 }
 
-// entries counts what may be values: lines that are neither empty nor comments,
-// and commas. The library's time grows with the square of a list.
+// entries estimates the number of values. It counts commas, and lines that are not
+// empty and not comments. The library's time grows with the square of a list.
 func entries(s string) int {
 	n := strings.Count(s, ",")
 	for line := range strings.Lines(s) {
@@ -128,8 +128,8 @@ func directive(tokens token.Tokens) *token.Token {
 	return nil
 }
 
-// secondDocument is where one begins that is not empty, or nil. The library
-// drops one that comes behind an empty one.
+// secondDocument returns the place of a second document that is not empty, or nil. The
+// library drops a document after an empty one.
 func secondDocument(tokens token.Tokens) *place {
 	const none, first, between = 0, 1, 2
 	state := none
@@ -150,7 +150,7 @@ func secondDocument(tokens token.Tokens) *place {
 	return nil
 }
 
-// encoding says what is wrong with a file that is no UTF-8 at all.
+// encoding describes the mistake of a file in another encoding than UTF-8.
 func encoding(data []byte) string {
 	if len(data) >= 2 && (data[0] == 0xFF && data[1] == 0xFE || data[0] == 0xFE && data[1] == 0xFF || data[0] == 0 || data[1] == 0) {
 		return "the file is UTF-16 or UTF-32; save it as UTF-8"
@@ -158,8 +158,8 @@ func encoding(data []byte) string {
 	return ""
 }
 
-// badChar returns where s has a byte that is no UTF-8, or a control character
-// that YAML refuses; -1 is nowhere.
+// badChar returns the index in s of a byte that is not UTF-8, or of a control character
+// that YAML refuses; else -1.
 func badChar(s string) int {
 	for i, r := range s {
 		switch {
@@ -171,16 +171,15 @@ func badChar(s string) int {
 	return -1
 }
 
-// position is the line and column of a byte, from 1.
+// position returns the line and column of a byte, from 1.
 func position(s string, at int) (line, column int) {
 	before := s[:at]
 	return 1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
 }
 
-// tooDeep finds where brackets, or dashes in one line, are so many that no
-// configuration has them, before the library recurses into them. What stands in
-// quotes and comments counts along: no configuration has that many there, in a
-// row that is not closed, either.
+// tooDeep finds too many open brackets, or dashes in one line, before the library
+// recurses into them. It also counts characters in quotes and comments: no
+// configuration has so many open brackets there.
 func tooDeep(s string) (line, column int) {
 	const most = 4 * maxDepth
 	open, marks := 0, 0
@@ -204,10 +203,10 @@ func tooDeep(s string) (line, column int) {
 	return 0, 0
 }
 
-// unquotedStar is an alias, to YAML.
+// unquotedStar matches a pattern such as *#REMOVE without quotes: YAML reads an alias.
 var unquotedStar = regexp.MustCompile(`[:\[,-]\s*\*`)
 
-// syntaxError says where the library found a file not to be YAML.
+// syntaxError makes an error of the library's, with the place.
 func syntaxError(name, source string, err error) error {
 	e := &Error{File: name, Line: 1, Column: 1}
 	var at interface {
@@ -239,8 +238,8 @@ func syntaxError(name, source string, err error) error {
 	return e
 }
 
-// newNode makes a node of what the library read, or an *Error for what it has
-// and a configuration does not.
+// newNode makes a node of the library's. It returns an *Error for YAML that a
+// configuration must not have.
 func newNode(name string, in ast.Node, depth int) (*node, error) {
 	n := &node{}
 	if tk := in.GetToken(); tk != nil && tk.Position != nil {
@@ -317,7 +316,7 @@ func newMapping(name string, n *node, values []*ast.MappingValueNode, depth int)
 			value.place = key.place
 		}
 		if i == 0 && (n.line > key.line || n.line == key.line && n.column > key.column) {
-			n.place = key.place // the library says where its colon is
+			n.place = key.place // the library's place is that of the colon
 		}
 		n.fields = append(n.fields, pair{key, value})
 	}

@@ -61,7 +61,7 @@ type Project struct {
 	WriteUnchanged bool `yaml:"writeUnchanged"`
 }
 
-// versions explains what a projection has to choose.
+// versions explains the choices of version.
 const versions = "want sequence (the order of the stream; what most want), attribute:<path> (a number or an ISO 8601 time of the item that every change raises; also for what writes the index beside this), seconds:, millis: or micros:<path> (the same, a number that is a time since 1970), attribute:<path>,<counter> (when the item was made, and a number that every change raises and that begins anew with the next item), or none (the last write wins; no backfill beside the stream)"
 
 func (o *Project) check(c *Config, path string, r *Route) {
@@ -121,7 +121,7 @@ func (o *Project) check(c *Config, path string, r *Route) {
 	if d.badBelow(path) || d.bad[path+"?"] || d.hasBelow(path) {
 		return
 	}
-	// And all options together.
+	// package projection also checks the options together.
 	all, err := o.options()
 	if err == nil {
 		_, err = projection.New(nil, all)
@@ -131,7 +131,7 @@ func (o *Project) check(c *Config, path string, r *Route) {
 	}
 }
 
-// trim leaves out of an error of package projection what its Field says better.
+// trim removes from an error of package projection the part that Field repeats.
 func trim(err error) error { return trimmed{err} }
 
 type trimmed struct{ error }
@@ -166,7 +166,7 @@ func (o *Project) checkVersion(c *Config, path string, r *Route) {
 
 func (o *Project) conditions() []condition { return []condition{{".only", o.Only}} }
 
-// clusterOf is the sink of a projection.
+// clusterOf returns the cluster of a projection.
 func (c *Config) clusterOf(o *Project) string {
 	if all := c.ofKind("opensearch"); o.To == "" && len(all) == 1 {
 		return all[0]
@@ -222,7 +222,7 @@ func (o *Project) build(b *builder, path string, r *Route) (*built, error) {
 	return made, nil
 }
 
-// current reads an item as it is now.
+// current returns a function that reads the item of a record.
 func (b *builder) current() func(context.Context, *sluice.Record) (sluice.Item, error) {
 	if tables := b.s.Fakes.Tables; tables != nil {
 		return func(ctx context.Context, rec *sluice.Record) (sluice.Item, error) {
@@ -232,7 +232,7 @@ func (b *builder) current() func(context.Context, *sluice.Record) (sluice.Item, 
 	return b.sinks.store.Current
 }
 
-// written is the effect of op.
+// written returns the effect of op.
 func written(sink string, op document.Op) Effect {
 	does := fmt.Sprintf("write document %s of %s", op.ID, op.Index)
 	if op.Action == document.Delete {
@@ -251,7 +251,7 @@ func written(sink string, op document.Op) Effect {
 	return Effect{Does: does, Sink: sink, Target: op.Index, Key: op.ID, Detail: string(op.Body)}
 }
 
-// options are those of a projection.
+// options returns the options of package projection.
 func (p *Project) options() (projection.Options, error) {
 	o := projection.Options{
 		Mark: p.Mark, ForgetDeleted: p.ForgetDeleted, Index: p.Index, MaxIndices: p.MaxIndices, ID: p.ID, Routing: p.Routing, HashLongIDs: p.HashLongIDs,
@@ -274,7 +274,7 @@ func (p *Project) options() (projection.Options, error) {
 	return o, err
 }
 
-// fields are those of a projection.
+// fields converts fields for package projection.
 func (f Fields) fields(name string) ([]projection.Field, error) {
 	var fields []projection.Field
 	for _, one := range f {

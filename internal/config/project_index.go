@@ -17,8 +17,8 @@ type writeDocument = func(context.Context, document.Op) error
 
 func always(document.Op) bool { return true }
 
-// documents writes those of a projection, and marks them if it versions them by
-// sequence.
+// documents returns the function that writes a projection's documents, with marks for
+// version: sequence.
 func (cl *cluster) documents(p *Project) (writeDocument, *opensearch.Marks, error) {
 	sequenced := p.Version == "sequence"
 	write, err := cl.writer(len(p.Tombstone) > 0 || sequenced && !p.ForgetDeleted)
@@ -40,8 +40,8 @@ func (cl *cluster) documents(p *Project) (writeDocument, *opensearch.Marks, erro
 	return write, marks, nil
 }
 
-// claim notes how a route versions the documents of an index. All routes of an index
-// must do it in the same way.
+// claim notes the version that a route uses for an index. All routes of an index must
+// use the same.
 func (cl *cluster) claim(index string, marks *opensearch.Marks, p *Project) error {
 	how := "otherwise"
 	if marks != nil {
@@ -54,8 +54,8 @@ func (cl *cluster) claim(index string, marks *opensearch.Marks, p *Project) erro
 	return nil
 }
 
-// missing says what becomes of documents for an index or alias that is not there,
-// and "" when it is. A cluster that cannot be asked is no matter here.
+// missing describes what happens to documents of a missing index or alias; "" if it
+// exists. It ignores an unreachable cluster.
 func (cl *cluster) missing(ctx context.Context, index string) string {
 	if cl.o.RequireAlias {
 		if behind, err := cl.indices.Behind(ctx, index); err == nil && len(behind[index]) == 0 {
@@ -71,14 +71,14 @@ func (cl *cluster) missing(ctx context.Context, index string) string {
 	return ""
 }
 
-// lacks returns the problem of the index or alias that field names. An unreachable
-// cluster is no problem here.
+// lacks returns an error for the index or alias that field names. It ignores an
+// unreachable cluster.
 func (cl *cluster) lacks(ctx context.Context, c *Config, field, index string) error {
 	marks, inspect := cl.names[index], cl.indices.CheckUnmarked
 	if marks != nil {
 		inspect = marks.Inspect
 	}
-	if marks == nil || cl.o.RequireAlias { // else it is made
+	if marks == nil || cl.o.RequireAlias { // else Sluice or OpenSearch creates the index
 		if missing := cl.missing(ctx, index); missing != "" {
 			return c.fault(field, "%s", c.source().masked(missing))
 		}

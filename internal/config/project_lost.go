@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// lostLog logs changes that documents do not show: of each reason one an hour.
+// lostLog logs lost changes: one an hour for each reason.
 type lostLog struct {
 	logger *slog.Logger
 	route  string

@@ -28,7 +28,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// Items that no longer fulfil only lose their documents.
+// Items that no longer fulfil the expression "only" lose their documents.
 func TestProjectOnly(t *testing.T) {
 	w := newWorld()
 	app := w.build(t, one(Route{On: Strings{"order#*"}, Project: &Project{
@@ -39,7 +39,7 @@ func TestProjectOnly(t *testing.T) {
 	}
 	for _, c := range []struct {
 		rec  sluice.Record
-		want string // the document's version; empty: there is none
+		want string // the document's version; empty: no document
 	}{
 		{streamtest.Insert("orders", at("1", `"new"`), streamtest.WithKeys("pk")), "0"},
 		{streamtest.Modify("orders", at("1", `"new"`), at("2", `"open"`), streamtest.WithKeys("pk")), "2"},
@@ -55,7 +55,7 @@ func TestProjectOnly(t *testing.T) {
 	}
 }
 
-// A route writes to so many indices of names that items choose.
+// maxIndices limits the indices that items choose.
 func TestProjectMaxIndices(t *testing.T) {
 	w := newWorld()
 	app := w.build(t, one(Route{On: Strings{"order#*"}, Project: &Project{
@@ -69,7 +69,7 @@ func TestProjectMaxIndices(t *testing.T) {
 	}
 }
 
-// An index that is not there is told of, with what becomes of documents then.
+// Lacks reports a missing index, with the effect on documents.
 func TestProjectIndexIsMissing(t *testing.T) {
 	search := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -118,7 +118,7 @@ routes:
 	}
 }
 
-// A file of an index that is wrong is named as it can be opened.
+// An error about an index's file has a path that can be opened.
 func TestIndexFileIsNamed(t *testing.T) {
 	search := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer search.Close()
@@ -158,8 +158,7 @@ func TestProjectVersions(t *testing.T) {
 	}
 }
 
-// Of many changes that documents do not show one an hour is logged, by its keys,
-// and the metric counts all.
+// The log has one lost change an hour, with its keys. The metric counts all.
 func TestProjectLogsWhatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -214,7 +213,7 @@ func TestProject(t *testing.T) {
 	}
 	ref := document.Ref{Index: "orders-eu", ID: "o-1", Routing: "EU"}
 	old := streamtest.Insert("orders", plain(before), streamtest.WithKeys("pk"))
-	for _, r := range []sluice.Record{rec, old} { // the older one comes late
+	for _, r := range []sluice.Record{rec, old} { // the older record comes late
 		if err := app.Router.Dispatch(t.Context(), &r); err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +274,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// Documents of one index are versioned in one way, whatever the order of the routes.
+// All routes of an index must use one version, in any order of the routes.
 func TestOneIndexIsVersionedInOneWay(t *testing.T) {
 	routes := []string{
 		"project: {index: i, id: '{pk}', version: sequence}",
@@ -297,7 +296,7 @@ func TestOneIndexIsVersionedInOneWay(t *testing.T) {
 	}
 }
 
-// OpenSearch Serverless has nothing to compare and set by.
+// OpenSearch Serverless has no compare-and-set.
 func TestNoSequenceOnServerless(t *testing.T) {
 	setup := newWorld().setup()
 	setup.AWS = func(string) aws.Config {

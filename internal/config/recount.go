@@ -16,9 +16,10 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// recounts are those of a route's numbers, whose conditions, where there are some,
-// are whens, and what says which have no way to children. How children are found
-// depends on the keys of tables, which are asked for when a recount begins.
+// recounts returns a recount for each number of a route, and a check that reports
+// numbers without a way to their children. whens are the numbers' conditions. The way
+// to children depends on the keys of tables, so a recount asks for these when it
+// begins.
 func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens []itemWhen, store Tables) ([]rollup.Recount, func(context.Context, bool) error) {
 	r := &recounter{numbers: rt.Count.Numbers, store: store, types: rt.types(), resolver: b.resolver}
 	r.wrong = func(at, format string, args ...any) error {
@@ -45,15 +46,15 @@ func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens
 type recounter struct {
 	numbers  []Counter
 	store    Tables
-	table    string // of the children
+	table    string // table of the children
 	noTable  error
-	wrong    func(at, format string, args ...any) error // with a place in the file
+	wrong    func(at, format string, args ...any) error // makes an error with a place in the file
 	types    []string
 	resolver router.Resolver
 }
 
-// check says which numbers have no way to children. A table that cannot be asked
-// is no matter here.
+// check reports numbers without a way to their children. It ignores an unreachable
+// table.
 func (r *recounter) check(ctx context.Context, ask bool) error {
 	if r.noTable != nil {
 		return r.noTable
@@ -70,7 +71,7 @@ func (r *recounter) check(ctx context.Context, ask bool) error {
 	return errors.Join(errs...)
 }
 
-// children reads the children of a parent of the number at i, in the way there is.
+// children reads the children of a parent of the number at i.
 func (r *recounter) children(ctx context.Context, i int, parent sluice.Item) iter.Seq2[sluice.Item, error] {
 	return func(yield func(sluice.Item, error) bool) {
 		n := r.numbers[i]
@@ -93,9 +94,8 @@ func (r *recounter) children(ctx context.Context, i int, parent sluice.Item) ite
 	}
 }
 
-// told ends at a child of which the condition cannot tell whether it counts. The
-// stream's route parks the record of such a child; a recount that took it for one
-// that does not count would set a counter that is right to less.
+// told ends with an error at a child for which the condition fails. The stream's route
+// parks the record of that child. A recount without it would lower a right counter.
 func (r *recounter) told(ctx context.Context, of string, when itemWhen, children iter.Seq2[sluice.Item, error]) iter.Seq2[sluice.Item, error] {
 	if when == nil {
 		return children
@@ -122,7 +122,7 @@ func (r *recounter) untold(ctx context.Context, of string, child sluice.Item, fa
 	return fmt.Errorf("%s: whether the item %s of table %s counts cannot be told, so that nothing is set: %w; mend the condition or the item, and recount again", of, child.Only(names...).Raw(), r.table, failed)
 }
 
-// counts reports whether a child is of this parent, and of the route's types.
+// counts reports whether a child belongs to this parent and to the route's types.
 func (r *recounter) counts(ctx context.Context, n Counter, parent, child sluice.Item) (bool, error) {
 	for of, from := range n.Key {
 		want, _ := parent.Lookup(of)
@@ -141,17 +141,16 @@ func (r *recounter) counts(ctx context.Context, n Counter, parent, child sluice.
 	return err == nil && slices.Contains(r.types, typ), err
 }
 
-// way is how children are found: by the partition of table or index whose key is
-// the parent's attribute from; those of each of the parents that above finds, if it
-// is set.
+// way is a query for children: the partition of a table or index whose key is the
+// parent's attribute from. With above, the query runs for each parent that above finds.
 type way struct {
 	query           dynamo.Query
 	partition, from string
 	above           *way
 }
 
-// way is by an index, by the table's own key, or through the parents of another
-// number. What the file would have to say for there to be one is an [*Error].
+// way returns a query by an index, by the table's own key, or through the parents of
+// another number. Without any of them it returns an [*Error] with the missing setting.
 func (r *recounter) way(ctx context.Context, i int) (way, error) {
 	n, at := r.numbers[i], fmt.Sprintf(".numbers[%d]", i)
 	if r.noTable != nil {
@@ -190,7 +189,7 @@ func (r *recounter) way(ctx context.Context, i int) (way, error) {
 	return way{}, r.wrong(at+".index", "a recount does not find the children of an item of table %s: the partition key of their table %s, %q, is none of %s, which the parent's key is taken from; want a global secondary index of %[2]s that has one of these as its partition key, and its name in partition", n.Table, r.table, own.partition, taken)
 }
 
-// candidates reads what may be a parent's children.
+// candidates reads the items that may be a parent's children.
 func (r *recounter) candidates(ctx context.Context, w way, parent sluice.Item) iter.Seq2[sluice.Item, error] {
 	if w.above == nil {
 		return r.query(ctx, w.query, w.partition, parent, w.from)
@@ -232,8 +231,8 @@ func (r *recounter) query(ctx context.Context, q dynamo.Query, partition string,
 	return dynamo.All(ctx, r.store.Query, q)
 }
 
-// parentAttribute is the parent's attribute that is taken from the child's; ""
-// when there is none.
+// parentAttribute returns the parent's attribute that equals this attribute of the
+// child; "" if none does.
 func parentAttribute(n Counter, child string) string {
 	for of, from := range n.Key {
 		if from == child && child != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
-// What a recount lacks is said with the field that is to say it: before one is
-// begun, as far as it is asked for, and by the recount itself.
+// An error about a missing setting of a recount names its field. Lacks reports it
+// before a recount, and the recount itself does.
 func TestWhatRecountsLack(t *testing.T) {
 	const file = `
 source: {tables: [%s]}
@@ -35,8 +35,8 @@ routes:
 	for _, tt := range []struct {
 		name           string
 		tables, number string
-		asked          bool   // only who asks tables knows
-		want           string // "" is nothing
+		asked          bool   // needs a call to tables
+		want           string // "": no error
 	}{
 		{"an index", "orders", "index: byShop\n          partition: shopId", false, ""},
 		{"the children's own key", "lines", "", false, ""},
@@ -87,7 +87,7 @@ routes:
 	}
 }
 
-// A table that cannot be asked says nothing about a recount.
+// An unreachable table is no error of a recount's settings.
 func TestTablesOfRecountsThatAreGone(t *testing.T) {
 	w := newWorld()
 	app := w.build(t, one(Route{On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
@@ -98,7 +98,7 @@ func TestTablesOfRecountsThatAreGone(t *testing.T) {
 	}
 }
 
-// keysOnly are tables whose indexes have the keys of items alone.
+// keysOnly are tables whose indexes have only the keys of items.
 type keysOnly struct{ Tables }
 
 func (k keysOnly) Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) {
@@ -111,8 +111,8 @@ func (k keysOnly) Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error
 	return dynamo.Page{Items: []sluice.Item{plain(`{"id":"1","shopId":"a"}`)}}, nil
 }
 
-// An index may lack what tells whether an item counts, and how much: a recount by
-// it would set a counter that is right to less.
+// An index may lack the attributes that a count reads. A recount by it would lower a
+// right counter.
 func TestRecountByAnIndexWithoutAllAttributes(t *testing.T) {
 	w := newWorld()
 	w.tables.Create("orders", "id", "")

@@ -32,7 +32,7 @@ type Route struct {
 	// Regions of a global table to take writes from. Default all.
 	Regions Strings `yaml:"regions"`
 
-	// Failures before a record can be parked as poison. Default 8. More conditions:
+	// Failures before a record can be parked as poison. More conditions:
 	// guides/failure-semantics.md#poison.
 	Attempts int `yaml:"attempts" is:"min=1" default:"8"`
 	// Time for which its item fails before that, while the route works. Default 10m.
@@ -140,7 +140,7 @@ func (c *Config) validateRoute(path string, r *Route) {
 	}
 }
 
-// validatePatterns asks the router itself.
+// validatePatterns checks patterns by the router itself.
 func (c *Config) validatePatterns(path string, r *Route) {
 	d := c.doc
 	try := func(on string, opts ...router.Option) error {
@@ -171,7 +171,7 @@ func (c *Config) validatePatterns(path string, r *Route) {
 	}
 }
 
-// only notes patterns of events that the handler at path has no use for.
+// only notes patterns of events that the handler at path does not use.
 func (c *Config) only(path string, r *Route, events ...sluice.EventName) {
 	for i, on := range r.On {
 		for _, p := range strings.Fields(on) {
@@ -188,7 +188,7 @@ func (c *Config) only(path string, r *Route, events ...sluice.EventName) {
 	}
 }
 
-// options are the route's name, filters and limits.
+// options returns the route's name, filters and limits.
 func (r *Route) options(c *Config, path string, made *built) ([]router.Option, error) {
 	o := append([]router.Option{router.Name(r.Name)}, made.options...)
 	if r.When != "" {
@@ -228,7 +228,7 @@ func (r *Route) options(c *Config, path string, made *built) ([]router.Option, e
 	return o, nil
 }
 
-// types are the entity types that the route is for; "*" is all.
+// types returns the entity types of the route's patterns; "*" is all.
 func (r *Route) types() (types []string) {
 	for _, pattern := range r.patterns() {
 		if i := strings.LastIndexByte(pattern, '#'); i >= 0 && !slices.Contains(types, pattern[:i]) {
@@ -238,7 +238,7 @@ func (r *Route) types() (types []string) {
 	return types
 }
 
-// takes reports whether one of the route's patterns is for an event.
+// takes reports whether one of the route's patterns matches an event.
 func (r *Route) takes(event sluice.EventName) bool {
 	return slices.ContainsFunc(r.patterns(), func(pattern string) bool {
 		of := sluice.EventName(pattern[strings.LastIndexByte(pattern, '#')+1:])
@@ -246,7 +246,7 @@ func (r *Route) takes(event sluice.EventName) bool {
 	})
 }
 
-// tableOf is the table whose records the route takes, as far as the file tells; else "".
+// tableOf returns the table of the route's records, if the file names it; else "".
 func (c *Config) tableOf(r *Route, named string) string {
 	var tables []string
 	for table, typ := range c.EntityType.Tables {
@@ -281,7 +281,7 @@ func (c *Config) ownTable(path string, r *Route, table, whose string) {
 	}
 }
 
-// tables are the names of the tables that are read.
+// tables returns the names of the source's tables.
 func (c *Config) tables() []string {
 	var names []string
 	for _, t := range c.Source.Tables {
@@ -290,7 +290,7 @@ func (c *Config) tables() []string {
 	return names
 }
 
-// shownTables are those as they stand in the file.
+// shownTables returns the source's tables as the file writes them.
 func (c *Config) shownTables() []string {
 	names := c.tables()
 	for i := range names {

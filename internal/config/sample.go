@@ -13,9 +13,9 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// CheckSample looks at the conditions of a route with records that its patterns
-// are for: the types of attributes are known by them alone. A comparison of a
-// number with a text fails, or is never true. The error is of type Errors.
+// CheckSample checks the conditions of a route with records of its patterns: only
+// records show the types of attributes. It finds comparisons of a number with a text,
+// which fail or are never true. The error is of type Errors.
 func (c *Config) CheckSample(route string, recs []*sluice.Record) error {
 	var errs Errors
 	check := func(field, text string, names ...string) {
@@ -50,7 +50,7 @@ func (c *Config) CheckSample(route string, recs []*sluice.Record) error {
 func (c *Config) checkSample(field, text string, names []string, recs []*sluice.Record) (errs Errors) {
 	w, err := compile(text, c.resolver(), names...)
 	if err != nil {
-		return nil // told by Load
+		return nil // Load reports it
 	}
 	tree, err := parser.ParseWithConfig(text, language())
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Config) checkSample(field, text string, names []string, recs []*sluice.
 	return nil
 }
 
-// nameOf names a record for people.
+// nameOf returns a readable name of a record.
 func nameOf(rec *sluice.Record) string {
 	if rec.Sequence != "" {
 		return string(rec.Sequence)
@@ -83,21 +83,22 @@ func nameOf(rec *sluice.Record) string {
 	return rec.EventID
 }
 
-// comparison is one whose sides have types that records tell.
+// comparison is a comparison in an expression. Records or constants show the types of
+// its sides.
 type comparison struct {
 	node        *ast.BinaryNode
 	left, right operand
-	guards      []ast.Node // of which each must be true before
+	guards      []ast.Node // conditions before it, which must all be true
 }
 
-// operand is a side of a comparison: an attribute, or kinds that stand in the
-// expression, of which a list can have several.
+// operand is a side of a comparison: an attribute, or the kinds of constants. A list
+// can have several kinds.
 type operand struct {
 	slot  *slot
 	kinds []string
 }
 
-// comparisons collects them.
+// comparisons collects the comparisons of an expression.
 type comparisons struct {
 	names []string
 	all   []comparison
@@ -117,7 +118,7 @@ func (c *comparisons) Visit(n *ast.Node) {
 			right.kinds = append(right.kinds, c.operand(one).kinds...)
 		}
 		if len(right.kinds) < len(list.Nodes) {
-			return // it holds something that a record decides
+			return // an element depends on the record
 		}
 	} else if b.Operator == "in" {
 		return
@@ -127,9 +128,9 @@ func (c *comparisons) Visit(n *ast.Node) {
 	}
 }
 
-// guard notes what stands before the right side of b and says which records are
-// meant: conditions on event, table and type. What an attribute decides is not
-// noted: other records than those of the sample have other values.
+// guard notes conditions on event, table and type before the right side of b: they
+// select records. It ignores conditions on attributes, because records outside of the
+// sample have other values.
 func (c *comparisons) guard(b *ast.BinaryNode) {
 	var guards []ast.Node
 	for _, g := range conjuncts(b.Left) {
@@ -155,7 +156,7 @@ func conjuncts(n ast.Node) []ast.Node {
 	return []ast.Node{n}
 }
 
-// meant are the records for which the guards are true.
+// meant returns the records for which the guards are true.
 func (c comparison) meant(w *when, names []string, recs []*sluice.Record) []*sluice.Record {
 	for _, g := range c.guards {
 		guard, err := compile(g.String(), w.typ, names...)
@@ -203,7 +204,7 @@ func (c *comparisons) operand(n ast.Node) operand {
 	return operand{}
 }
 
-// of are the kinds that the operand has for a record; none when it has no value.
+// of returns the kinds of the operand for a record; none if it has no value.
 func (o operand) of(w *when, rec *sluice.Record) []string {
 	if o.slot == nil {
 		return o.kinds
@@ -224,7 +225,7 @@ func (o operand) String() string {
 	return strings.Join(append([]string{o.slot.name}, o.slot.path...), ".")
 }
 
-// problem says for how many records the two sides are of different types, or "".
+// problem says for how many records the two sides differ in type; "" if for none.
 func (c comparison) problem(w *when, recs []*sluice.Record) string {
 	n, unlike, left, right := 0, 0, "", ""
 	for _, rec := range recs {

@@ -23,7 +23,7 @@ func TestCheckSample(t *testing.T) {
 		{`new.n == 5 && new.missing > "a"`, ""},
 		{`new.missing == 5`, ""},
 		{`new.total > 100`, `new.total is a text in 1 of 2 sample records that have it: > with a number fails for them`},
-		// What a record of the sample decides must not hide it.
+		// A condition on an attribute must not hide the comparison.
 		{`new.n == 1 && new.total >= 100`, `new.total is a text in 1 of 2 sample records that have it: >= with a number fails for them`},
 		{`new.n == "7"`, `new.n is a number in 2 of 2 sample records that have it: == with a text is never true for them`},
 		{`"7" != new.n`, `new.n is a number in 2 of 2 sample records that have it: != with a text is always true for them`},
@@ -34,8 +34,8 @@ func TestCheckSample(t *testing.T) {
 		{`new.n == new.total`, `new.n is a number in 1 of 2 sample records that have it: == with a text is never true for them`},
 		{`old.total < -1`, ""},
 		{`new.paid == "true"`, `new.paid is true or false in 1 of 1 sample records that have it: == with a text is never true for them`},
-		{`event == 1`, ""}, // Load tells
-		// The same name may stand for something else in another kind of item.
+		{`event == 1`, ""}, // Load reports it
+		// An attribute may have another type in another kind of item.
 		{`(event == "INSERT" and new.n > 5 and new.total > 100) || (type == "b" && new.n == "x")`, `new.total is a text in 1 of 2`},
 		{`(event == "REMOVE" && old.total > 0) || (type == "b" and new.paid and new.n == "x")`, ""},
 		{`type == "c" && new.n > 5 && (new.total > 100 || new.n == "7")`, ""},

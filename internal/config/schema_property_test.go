@@ -18,36 +18,36 @@ import (
 	"github.com/sluicehq/sluice/internal/localtest"
 )
 
-// known are the kinds of mistakes that Parse sees and the schema does not: what
-// hangs on another field, on a grammar of ours, or on the machine.
+// known are mistakes that only Parse finds: they depend on another field, on a grammar
+// of Sluice, or on the machine.
 var known = regexp.MustCompile(strings.Join([]string{
-	`"[^"]*\$\{`, // what a variable holds, and that it is empty
-	`there is no sink|the sink ".*" is (of|a FIFO)|no sink is a cluster|several sinks are clusters|are all of dynamodb`, // names of other fields
-	`is the name of routes\[|that of (children|numbers|routes)\[|is there twice`,                                        // unique among others
+	`"[^"]*\$\{`, // values of variables, and empty variables
+	`there is no sink|the sink ".*" is (of|a FIFO)|no sink is a cluster|several sinks are clusters|are all of dynamodb`, // names in other fields
+	`is the name of routes\[|that of (children|numbers|routes)\[|is there twice`,                                        // uniqueness
 	`no table or queue is named|no route names SNAPSHOT|no table is named that could be read`,                           // empty variables; routes
 	`is no table's name|is not the ARN|is no queue|is no URL|is neither host:port`,                                      // grammars, and variables in them
 	`pattern ".*": at|duplicate pattern|has no use for|cascade is for items that are deleted|on names no REMOVE`,        // patterns of on
 	`template|is nothing of a record|no body|has a dot that separates nothing|is excluded|Upper|".*" .*index`,           // templates and paths
 	`\.(when|only): |reads the item`,              // expressions
-	`at least \d+|at most \d+|a duration such as`, // how long a duration is
+	`at least \d+|at most \d+|a duration such as`, // length of a duration
 	`a whole number`,                              // 2.0, and more than 64 bits
 	`a number of 64 bits`,
-	`a name is empty|the type is empty`,                                    // of a variable
+	`a name is empty|the type is empty`,                                    // from a variable
 	`too long or has control|is no name; want 1 to 200`,                    // bytes
 	`the table ".*" is not read|is not a table of numbers|leaves only one`, // tables of source
 	`is not the (partition|sort) key|an index need a queue|would be those of all|it has no value; want from|would take the children`, // children
 	`for a cascade with a queue|FIFO queue|for FIFO queues|is less than first|go together|want one of the two`,                       // two fields
 	`only other routes than those of start may leave it out|it is for version none|a backfill may read|version`,                      // two fields
 	`has a '#'|there is no such file|the variable .* is not set|names no variable|has no }`,
-	`it has \d+ (names|attributes)`, // of a list that a text is of
-	`routes\[\d+\]\.project: |project\.(fields|tombstone|rename|flatten|include|exclude|id|routing|index)`, // what package projection says
+	`it has \d+ (names|attributes)`, // a list given as one text
+	`routes\[\d+\]\.project: |project\.(fields|tombstone|rename|flatten|include|exclude|id|routing|index)`, // errors of package projection
 	`routes\[\d+\]\.send\.body: `,
 	`plain http to another host`,
 	`send\.attributes`, // names and templates
-	`escalate\.(ladder|watch|kind): |deleteOrphans: (orphans|numbers|the key)|Serverless`, // what stands in several places
+	`escalate\.(ladder|watch|kind): |deleteOrphans: (orphans|numbers|the key)|Serverless`, // several places together
 }, "|"))
 
-// bases are files that stand at the beginning; changes are made to them.
+// bases are the files that the test begins with and changes.
 var bases = []string{
 	whole,
 	minimal("- {name: x, on: 'a#*', log: {level: debug, message: m}}\n- {name: y, on: 'a#INSERT', changed: [a, b.c], ttl: exclude, regions: [r], concurrency: 2, maxAge: 1h, send: {to: f, group: '{a}', dedupe: '{b}', body: new, attributes: {k: '{c}', l: x}}}\n"),
@@ -57,15 +57,15 @@ var bases = []string{
 	"source: {tables: [rows]}\nroutes:\n- {name: x, on: 'a#*', count: {id: c, markers: mmm, life: 30h, table: rows, deleteOrphans: ppp, numbers: [{table: ppp, attribute: n, key: [a, b], of: x, create: true, index: i, partition: a}]}}\n- {name: y, on: 'a#REMOVE', cascade: {table: rows, key: [a, b], children: [{name: k, table: ttt, key: [p, s], partition: {name: p, from: a}, sort: {name: s, from: b, before: x, after: '#'}}]}}\n",
 }
 
-// site is a value in a file, with what the schema says of it.
+// site is a value in a file, with its schema.
 type site struct {
 	schema map[string]any
 	get    any
 	set    func(any) // nil for the file itself
-	remove func()    // nil where it is no field
+	remove func()    // nil unless the value is a field
 }
 
-// maker makes files and changes them, as the schema of which it is directs.
+// maker makes and changes files by a schema.
 type maker struct {
 	root map[string]any
 	rnd  *rand.Rand
@@ -81,7 +81,7 @@ func (m *maker) resolve(s map[string]any) map[string]any {
 	}
 }
 
-// sites lists a value and all below it.
+// sites lists a value and all values below it.
 func (m *maker) sites(all []site, s map[string]any, v any, set func(any), remove func()) []site {
 	s = m.resolve(s)
 	all = append(all, site{s, v, set, remove})
@@ -136,7 +136,7 @@ func (m *maker) pick(from ...any) any { return from[m.rnd.IntN(len(from))] }
 
 func (m *maker) text() any { return someTexts[m.rnd.IntN(len(someTexts))] }
 
-// make makes a value that the schema takes, mostly.
+// make makes a value that is usually valid by the schema.
 func (m *maker) make(s map[string]any, depth int) any {
 	s = m.resolve(s)
 	if any := list(s["anyOf"]); any != nil && s["properties"] == nil {
@@ -178,7 +178,7 @@ func (m *maker) make(s map[string]any, depth int) any {
 	return m.text()
 }
 
-// change changes one thing.
+// change makes one random change.
 func (m *maker) change(file map[string]any) {
 	sites := m.sites(nil, m.root, file, nil, nil)
 	at := sites[m.rnd.IntN(len(sites))]
@@ -192,7 +192,7 @@ func (m *maker) change(file map[string]any) {
 	case at.remove != nil && m.rnd.IntN(4) == 0:
 		at.remove()
 	case at.set == nil:
-	case m.rnd.IntN(3) == 0: // of another type
+	case m.rnd.IntN(3) == 0: // a value of another type
 		at.set(m.pick(nil, 5, -1, 2.5, "x", "", true, []any{}, []any{"x"}, []any{"x", "x"}, map[string]any{}, map[string]any{"a": 1}, []any{[]any{}}, m.text()))
 	default:
 		at.set(m.make(at.schema, 1))
@@ -235,7 +235,7 @@ func quoted(v any) []byte {
 	return text
 }
 
-// agreement tells whether the schema and Parse say the same of random files.
+// agreement compares the verdicts of the schema and Parse on random files.
 type agreement struct {
 	t      testing.TB
 	root   map[string]any
@@ -304,8 +304,8 @@ func (a *agreement) check(seed uint64) {
 	}
 }
 
-// What Parse takes the schema takes; what only Parse refuses is known, and says
-// where it is.
+// The schema accepts every file that Parse accepts. A mistake that only Parse finds is
+// in known, and has a place.
 func TestSchemaAgrees(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return

@@ -31,7 +31,7 @@ func compiled(t testing.TB) *jsonschema.Schema {
 	return s
 }
 
-// validator returns what the schema says of a file.
+// validator returns a function that checks a file by the schema.
 func validator(t testing.TB) func(text []byte) error {
 	t.Helper()
 	s := compiled(t)
@@ -48,7 +48,7 @@ func validator(t testing.TB) func(text []byte) error {
 	}
 }
 
-// What the schema can see, it sees as Parse does.
+// For mistakes within its reach, the schema agrees with Parse.
 func TestSchemaSaysAsParse(t *testing.T) {
 	check := validator(t)
 	env := environ(map[string]string{"N": "4", "PW": "x"})
@@ -118,8 +118,7 @@ func TestSchemaSaysAsParse(t *testing.T) {
 	}
 }
 
-// Files that are shipped are valid. Variables are not looked at: they are set
-// where a file is used.
+// Shipped files are valid. The test ignores variables: the user of a file sets them.
 func TestShippedFiles(t *testing.T) {
 	check := validator(t)
 	for _, root := range []string{"examples", "deploy", "docs", "cmd", "bench"} {
@@ -132,7 +131,7 @@ func TestShippedFiles(t *testing.T) {
 				return err
 			}
 			if !strings.Contains(string(text), "sluice.schema.json") {
-				return nil // of something else
+				return nil // another kind of YAML file
 			}
 			if err := check(text); err != nil {
 				t.Errorf("%s: %v", path, err)

@@ -31,8 +31,7 @@ type Send struct {
 	// Template of a FIFO queue's deduplication id. Default: event id and route.
 	Dedupe string `yaml:"dedupe"`
 	// Message attributes: name to template, 10 at most. A template of one number
-	// makes a Number, any other a String. Sluice leaves out an attribute that lacks a
-	// value of the item, or is empty.
+	// makes a Number, any other a String. Sluice leaves out empty attributes.
 	Attributes Texts `yaml:"attributes"`
 }
 
@@ -49,7 +48,7 @@ func (o *Send) check(c *Config, path string, _ *Route) {
 
 func (o *Send) build(b *builder, path string, r *Route) (*built, error) {
 	q := b.sinks.queue(o.To)
-	s := o.sender(func(string, error) {}) // check has seen them
+	s := o.sender(func(string, error) {}) // check reports the errors
 	s.route, s.fifo, s.send = r.Name, q.fifo, q.send
 	made := &built{handle: s.handle, options: needs(s.reads), sends: []sending{{queue: q, field: path + ".to"}}}
 	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
@@ -114,7 +113,7 @@ var (
 	awsAttribute  = regexp.MustCompile(`(?i)^(aws|amazon)\.`)
 )
 
-// wrongAttribute says why a message cannot have an attribute.
+// wrongAttribute returns an error for an attribute that no message can have.
 func wrongAttribute(a Text) error {
 	switch {
 	case a.Value == "":
@@ -127,7 +126,7 @@ func wrongAttribute(a Text) error {
 	return nil
 }
 
-// sent is the effect of sending m.
+// sent returns the effect of sending m.
 func sent(q *queue, m sluice.Message, key string) Effect {
 	does := "send to queue " + q.name
 	if m.Delay > 0 {
@@ -147,7 +146,7 @@ func (s *sender) handle(ctx context.Context, rec *sluice.Record) error {
 	return s.send(ctx, m)
 }
 
-// message is the same for the same record, whenever it is made.
+// message makes the message of a record, the same each time.
 func (s *sender) message(rec *sluice.Record) (m sluice.Message, err error) {
 	body, err := s.body.make(nil, rec)
 	if err != nil {
@@ -221,8 +220,7 @@ func (s *sender) id(t *text, rec *sluice.Record) (string, error) {
 	return asID(string(id)), nil
 }
 
-// asID is a text as SQS takes it for a group or a deduplication id, which the
-// hash of it is.
+// asID makes a group or deduplication id that SQS accepts: the text, else its hash.
 func asID(text string) string {
 	if len(text) <= 128 && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return text
@@ -231,8 +229,8 @@ func asID(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// keyText is an item's key as a text. The order of its attributes is that of
-// their names, since sources differ.
+// keyText writes an item's key as a text. It sorts the attributes by name, because
+// sources differ in their order.
 func keyText(keys sluice.Item) string {
 	values := map[string]string{}
 	var names []string

@@ -42,7 +42,7 @@ func TestSendAttributes(t *testing.T) {
 		for _, name := range tt.without {
 			delete(want, name)
 		}
-		for range 2 { // the second time it is the same
+		for range 2 { // a repeated record makes the same message
 			if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
 				t.Fatalf("%s: %v", tt.name, err)
 			}
@@ -67,8 +67,8 @@ func TestSendAttributesExplain(t *testing.T) {
 	}
 }
 
-// What no attribute can be made of fails for good: an image that the stream does not
-// have, and a map.
+// A value that cannot be an attribute fails for good: a map, or an image that the
+// stream does not have.
 func TestSendAttributesFail(t *testing.T) {
 	for template, want := range map[string]string{
 		"{tenant}": "the attribute x of the message: {tenant} cannot be known: the MODIFY record came without the image",
@@ -90,7 +90,7 @@ func TestSendAttributesFail(t *testing.T) {
 	}
 }
 
-// A name that a file may have is one that the queue takes, and no other.
+// A file accepts exactly the names that the queue accepts.
 func TestAttributeNamesAreThoseOfTheQueue(t *testing.T) {
 	q, err := sqs.New(aws.Config{Region: "us-east-1"}, "jobs", sqs.Options{})
 	if err != nil {

@@ -43,7 +43,7 @@ func TestSendBodies(t *testing.T) {
 		{`{"braces":"\\{pk\\} is {pk}","none":"a}b"}`, "INSERT", `{"braces":"{pk} is o-1","none":"a}b"}`},
 		{`"{name}"`, "INSERT", `"Ada \"the\" 1st"`},
 		{` "{n} of {pk}" `, "INSERT", ` "3 of o-1" `},
-		{`"{name}" and "{pk}"`, "INSERT", `"Ada "the" 1st" and "o-1"`}, // a text, and no JSON
+		{`"{name}" and "{pk}"`, "INSERT", `"Ada "the" 1st" and "o-1"`}, // a text, not JSON
 		{"{pk} is gone from {$table}", "REMOVE", "o-1 is gone from orders"},
 	} {
 		w := newWorld()
@@ -63,7 +63,7 @@ func TestSendBodies(t *testing.T) {
 	}
 }
 
-// What SQS refuses as it is can stand in an item.
+// An item may have characters that SQS refuses.
 func TestSendEscapes(t *testing.T) {
 	w := newWorld()
 	app := w.build(t, one(Route{Send: &Send{To: "jobs", Body: "new"}}))
@@ -84,7 +84,7 @@ func TestSendToFIFO(t *testing.T) {
 		w := newWorld()
 		app := w.build(t, one(Route{Name: "tell", Send: &Send{To: "fifo", Group: tt.group, Dedupe: tt.dedupe}}))
 		rec := streamtest.Insert("orders", map[string]any{"pk": tt.pk, "entityType": "order"}, streamtest.WithSequence(number), streamtest.WithKeys("pk"))
-		for range 2 { // the second time it is the same
+		for range 2 { // a repeated record makes the same message
 			if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestSendToFIFO(t *testing.T) {
 	}
 }
 
-// The messages of two routes, and of two items, are not each other's duplicates.
+// Messages of two routes, or of two items, are not duplicates.
 func TestSendDedupesNothingElse(t *testing.T) {
 	w := newWorld()
 	c := one(Route{Name: "a", Send: &Send{To: "fifo"}})

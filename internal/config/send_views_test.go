@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// What a template takes from an image that the stream does not have would be null
-// for every record. It is refused, as the image itself is.
+// A template that reads an image which the stream lacks would write null for every
+// record. The route is refused, as with the image as body.
 func TestSendNeedsTheImagesOfItsTemplates(t *testing.T) {
 	const images = "without it; set the table's StreamViewType to "
 	const cannot = "cannot be known: the "
@@ -19,7 +19,7 @@ func TestSendNeedsTheImagesOfItsTemplates(t *testing.T) {
 		send  Send
 		view  sluice.View
 		event sluice.EventName
-		want  string // the body, or what the error says
+		want  string // the body, or the error
 	}{
 		{Send{Body: "old"}, sluice.NewImage, sluice.Modify, images},
 		{Send{Body: `{"was":{$old.n}}`}, sluice.NewImage, sluice.Modify, images},
@@ -34,7 +34,7 @@ func TestSendNeedsTheImagesOfItsTemplates(t *testing.T) {
 		{Send{Body: `{"is":{$new.n}}`}, sluice.OldImage, sluice.Remove, `{"is":null}`},
 		{Send{Body: "keys", Group: "{$old.n}"}, sluice.NewImage, sluice.Modify, images},
 		{Send{Body: "keys", Dedupe: "{$old.n}"}, sluice.NewImage, sluice.Modify, images},
-		// An attribute of the item, wherever it is.
+		// An attribute of the item, from any image.
 		{Send{Body: `{"n":{n}}`}, 0, sluice.Modify, "{n} " + cannot + "MODIFY"},
 		{Send{Body: `{"n":{n}}`}, sluice.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
 		{Send{Body: `{"n":"{n}"}`}, sluice.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},

@@ -11,30 +11,30 @@ import (
 	"strings"
 )
 
-// source is what is known of a file besides its values: where they stand.
+// source has the places of a file's values, and their text in the file.
 type source struct {
 	name   string
 	dir    string
-	at     map[string]place     // by path; what is missing is not there
-	from   map[string]string    // what stands in the file for a value with variables in it, which may be a secret
+	at     map[string]place     // by path; missing fields have none
+	from   map[string]string    // the file's text of values with variables, which may be secrets
 	names  map[string]asWritten // by path; names with variables in them
-	values map[string]string    // of variables that were put in, by name
-	bad    map[string]bool      // paths that were not understood: what hangs on them is not known
+	values map[string]string    // values of the variables, by name
+	bad    map[string]bool      // paths with a mistake: checks that depend on them are skipped
 	errs   Errors
 }
 
-// asWritten is a name as it stands in the file, and the path that it makes.
+// asWritten is a name as the file writes it, with its path.
 type asWritten struct{ path, text string }
 
-// place is where something begins; both count from 1.
+// place is a line and column, both from 1.
 type place struct {
 	line, column int
-	// text is how many columns behind its beginning the text of a scalar
-	// begins: 1 for its quote. -1 where its lines are not those of the value.
+	// text is the offset from the place of a scalar to its text: 1 after a quote. It is
+	// -1 if the scalar's lines differ from the value's.
 	text int
 }
 
-// where returns the place of a path, or of what is nearest above it.
+// where returns the place of a path, or of its nearest parent.
 func (d *source) where(path string) place {
 	for {
 		if p, ok := d.at[path]; ok || path == "" {
@@ -44,7 +44,7 @@ func (d *source) where(path string) place {
 	}
 }
 
-// parent is the path of what holds path: a.b of a.b.c, of a.b[0] and of a.b["c"].
+// parent returns the path above: a.b of a.b.c, of a.b[0] and of a.b["c"].
 func parent(path string) string {
 	if strings.HasSuffix(path, `"]`) {
 		return path[:max(strings.LastIndex(path, `["`), 0)]
@@ -52,7 +52,7 @@ func parent(path string) string {
 	return path[:max(strings.LastIndexAny(path, ".["), 0)]
 }
 
-// join is the path of a field, or of a key of a map.
+// join returns the path of a field, or of a key of a map.
 func join(path, name string) string {
 	switch {
 	case name == "" || strings.ContainsAny(name, ".[]\" \t\r\n"):
@@ -71,7 +71,7 @@ func (d *source) fault(path, format string, args ...any) *Error {
 	return &Error{File: d.name, Line: p.line, Column: p.column, Field: d.named(path), Problem: fmt.Sprintf(format, args...)}
 }
 
-// add notes a mistake, unless it may come of another that is known.
+// add notes a mistake, unless another noted mistake may cause it.
 func (d *source) add(path, format string, args ...any) {
 	for p := path; ; p = parent(p) {
 		if d.bad[p] {
@@ -84,8 +84,8 @@ func (d *source) add(path, format string, args ...any) {
 	d.errs = append(d.errs, d.fault(path, format, args...))
 }
 
-// show quotes a value of the file for an error: as it stands there, since what a
-// variable brings may be a secret.
+// show quotes a value for an error as the file writes it, because a variable's value
+// may be a secret.
 func (d *source) show(path, value string) string {
 	if text, ok := d.from[path]; ok {
 		return fmt.Sprintf("%q", text)
@@ -93,15 +93,15 @@ func (d *source) show(path, value string) string {
 	return fmt.Sprintf("%q", value)
 }
 
-// shown is a value without quotes, as it stands in the file.
+// shown returns a value as the file writes it.
 func (d *source) shown(path, value string) string { return cmp.Or(d.from[path], value) }
 
-// showName quotes the name at a path, as it stands in the file.
+// showName quotes the name at a path as the file writes it.
 func (d *source) showName(path, name string) string {
 	return fmt.Sprintf("%q", cmp.Or(d.names[path].text, name))
 }
 
-// named is a path with its names as they stand in the file.
+// named returns a path with its names as the file writes them.
 func (d *source) named(path string) string {
 	for put, w := range d.names {
 		if rest, ok := strings.CutPrefix(path, put); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -111,7 +111,8 @@ func (d *source) named(path string) string {
 	return path
 }
 
-// detail is the message of err, which may quote the value at path.
+// detail returns the message of err. It hides the message if path's value has
+// variables, because err may quote the value.
 func (d *source) detail(path string, err error) string {
 	if text, ok := d.from[path]; ok {
 		return fmt.Sprintf("%q is wrong once its variables are put in; what is wrong is not shown, since they may be secrets", text)
@@ -119,16 +120,16 @@ func (d *source) detail(path string, err error) string {
 	return d.masked(err.Error())
 }
 
-// masked is a message with ${NAME} for what variables brought: it may be about
-// more than one value, and an outage that a sink tells of is to be seen.
+// masked replaces values of variables in a message by ${NAME}. The rest of the message
+// stays, such as a sink's report of an outage.
 func (d *source) masked(message string) string {
 	names := slices.SortedFunc(maps.Keys(d.values), func(a, b string) int {
-		return cmp.Or(len(d.values[b])-len(d.values[a]), strings.Compare(a, b)) // one may be within another
+		return cmp.Or(len(d.values[b])-len(d.values[a]), strings.Compare(a, b)) // longest first: a value may contain another
 	})
 	var pairs []string
 	for _, name := range names {
 		value := d.values[name]
-		if len(value) <= 3 { // in many a message by chance
+		if len(value) <= 3 { // short values occur in messages by chance
 			continue
 		}
 		quoted := strconv.Quote(value)
@@ -149,18 +150,18 @@ func (d *source) anyDetail(path string, err error) string {
 	return d.masked(err.Error())
 }
 
-// hasBelow reports whether a mistake is noted at something within path.
+// hasBelow reports whether a mistake below path is noted.
 func (d *source) hasBelow(path string) bool {
 	return slices.ContainsFunc(d.errs, func(e *Error) bool { return strings.HasPrefix(e.Field, path+".") })
 }
 
-// fault makes an error about a field of c, whose path is that of Error.Field.
+// fault makes an error about the field of c with that path.
 func (c *Config) fault(field, format string, args ...any) *Error {
 	return c.source().fault(field, format, args...)
 }
 
-// detail is the message of err for an error about a field; it is left out where
-// the value came of the environment, since it may quote a secret.
+// detail returns the message of err for an error about a field. It hides the message if
+// the value has variables, because err may quote a secret.
 func (c *Config) detail(field string, err error) string { return c.source().detail(field, err) }
 
 // note notes err, unless it is nil, as a mistake at path.
@@ -170,7 +171,7 @@ func (c *Config) note(path string, err error) {
 	}
 }
 
-// file is the path of a file that the configuration names.
+// file returns the path of a file that the configuration names.
 func (c *Config) file(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -178,7 +179,7 @@ func (c *Config) file(name string) string {
 	return filepath.Join(c.source().dir, name)
 }
 
-// source returns what is known of the file; a Config that was not read has none.
+// source returns the file's source; an empty one for a Config that was not parsed.
 func (c *Config) source() *source {
 	if c.doc == nil {
 		return &source{}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What a file can be besides wrong in its fields: taken as what it says, or
-// refused with its place and what to do.
+// Other YAML than mappings of fields is either accepted as written, or refused with its
+// place and what to do.
 func TestStrictness(t *testing.T) {
 	const rest = "source: {tables: [orders]}\nroutes: [{name: x, on: 'a#*', log: {}}]\n"
 	env := environ(map[string]string{"A": "dev", "EMPTY": "", "YAML": "a: b\n- [c", "NESTED": "${A}", "BYTES": "caf\xe9", "LIST": "[a, b]"})
@@ -56,7 +56,7 @@ func TestStrictness(t *testing.T) {
 		"window: 5\n" + rest:                                       "f:1:1: unknown field \"window\"; it is a field of limits; here want",
 		strings.Replace(rest, "log: {}", "log: {attempts: 2}", 1):  "f:2:37: routes[0].log: unknown field \"attempts\"; it is a field of routes; here want level or message",
 		strings.Replace(rest, "log: {}", "limits: {}, log: {}", 1): "f:2:31: routes[0]: unknown field \"limits\"; it is a field of the file itself; here want",
-		"key: x\n" + rest:                                          "f:1:1: unknown field \"key\"; want name, source", // it is in too many places
+		"key: x\n" + rest:                                          "f:1:1: unknown field \"key\"; want name, source", // too many types have this field
 	} {
 		_, err := Parse("f", "", []byte(text), env)
 		if len(text) > 300 {
@@ -71,7 +71,7 @@ func TestStrictness(t *testing.T) {
 	}
 }
 
-// What a variable holds is in no error, wherever it stands and whatever is wrong.
+// No error shows a variable's value, for any field and any mistake.
 func TestErrorsShowNoVariable(t *testing.T) {
 	const file = `name: "${S}"
 source: {tables: [one, "${S}", "${S}-two"], queues: ["${S}"], start: "${S}"}
@@ -107,7 +107,7 @@ daemon: {listen: "${S}"}
 			}
 		}
 	}
-	// One mistake at a time, so that none hides another, and those of Build.
+	// One mistake at a time, because one may hide another. Also errors of Build.
 	for _, text := range []string{
 		"entityType: {tables: {orders: a, lines: b}}\nsource: {tables: [\"${S}\", lines]}\nroutes: [{name: c, on: '*#REMOVE', cascade: {key: a, children: [{table: t, key: k, partition: {name: k, from: y}}]}}]\n",
 		"source: {tables: [\"${S}\"]}\nroutes: [{name: c, on: 'a#REMOVE', cascade: {table: s3cre, key: a, children: [{table: t, key: k, partition: {name: k, from: y}}]}}]\n",
@@ -125,7 +125,7 @@ daemon: {listen: "${S}"}
 	}
 }
 
-// An outage is told, with what a variable brought as the file says it.
+// The error of an outage stays, with ${NAME} for a variable's value.
 func TestErrorsOfServicesAreShown(t *testing.T) {
 	const file = `source: {tables: ["${TABLE}"]}
 sinks: {search: {opensearch: {urls: ["${URL}"], username: u, password: "${PASSWORD}"}}}

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// maps is a file of users, maps and points, with numbers and cascades.
+// maps is a file for users, maps and points, with counts and cascades.
 func mapsFile() *Config {
 	attr := func(name string) Attr { return Attr{Name: name, From: name} }
 	return &Config{
@@ -141,7 +141,7 @@ func TestCountAndCascade(t *testing.T) {
 		if got := all(w, "users", "maps", "points"); got != `{"points":1,"user_id":"u"}{"map_id":"n","points":1,"user_id":"u"}{"map_id":"n","point_id":"4","user_id":"u"}` {
 			t.Error(got)
 		}
-		if len(w.Sent) != 2 { // of three rows one was left, and then there was a sweep
+		if len(w.Sent) != 2 { // a message for the one remaining row of three, and one for the sweep
 			t.Errorf("%+v", w.Sent)
 		}
 		w.Sent[0].ID = "m-1"
@@ -174,7 +174,7 @@ func TestCountExplains(t *testing.T) {
 	if got := explained(t, app, "count points", &rec); got != want || all(w, "markers") != "" {
 		t.Error(got)
 	}
-	rec.New = plain(`{"map_id":"m","point_id":"1"}`) // of no user
+	rec.New = plain(`{"map_id":"m","point_id":"1"}`) // a point without a user
 	if _, err := app.Routes[0].Explain(t.Context(), &rec); err == nil || !strings.Contains(err.Error(), "a key of table maps is made of") {
 		t.Error(err)
 	}
@@ -186,11 +186,12 @@ func TestCountExplains(t *testing.T) {
 	}
 }
 
-// The points of a map are found by their key, those of a user by way of the maps.
+// A recount finds the points of a map by their key, the points of a user through the
+// maps.
 func TestRecounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, app := newMaps(t)
-		fill(t, w) // and nobody counts
+		fill(t, w) // without counting
 		put(t, w, "points", `{"map_id":"m","point_id":"9","user_id":"somebody else"}`)
 		parents := func(table string) func(func(sluice.Item, error) bool) {
 			return func(yield func(sluice.Item, error) bool) {
@@ -239,8 +240,8 @@ func TestRecountsByIndex(t *testing.T) {
 	})
 }
 
-// A condition that fails for a child ends the recount: not to count the child
-// would set a right counter to less.
+// A condition that fails for a child ends the recount: without the child, it would
+// lower a right counter.
 func TestRecountEndsWhereAConditionFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -257,7 +258,7 @@ func TestRecountEndsWhereAConditionFails(t *testing.T) {
 			`{"shop":"a","id":"3","entityType":"order","total":8}`, `{"shop":"a","id":"4","entityType":"draft","total":"not asked for"}`)
 		parents := func(yield func(sluice.Item, error) bool) { yield(plain(`{"shop":"a"}`), nil) }
 		if done, err := recounts[0].Run(t.Context(), parents); err != nil || done.Right != 1 {
-			t.Errorf("%+v, %v", done, err) // a number without the condition
+			t.Errorf("%+v, %v", done, err) // this number has no condition
 		}
 		done, err := recounts[1].Run(t.Context(), parents)
 		if got := all(w.tables, "shops"); got != `{"all":3,"large":3,"shop":"a"}` || done.Corrected+done.Right != 0 {
@@ -296,7 +297,7 @@ func TestAppOfTables(t *testing.T) {
 	}
 }
 
-// A queue that is named twice, by name and by URL, is one.
+// A queue's name and its URL are the same queue.
 func TestQueuesAreConsumedOnce(t *testing.T) {
 	c := mapsFile()
 	c.Source.Queues = []string{"https://sqs.us-east-1.amazonaws.com/123456789012/cascades", "others"}
@@ -306,7 +307,7 @@ func TestQueuesAreConsumedOnce(t *testing.T) {
 	}
 }
 
-// Queues of one name in two Regions or accounts are two.
+// Queues with one name in two Regions or accounts are different queues.
 func TestQueuesOfOneName(t *testing.T) {
 	c := mapsFile()
 	c.Source.Queues = []string{"https://sqs.us-east-1.amazonaws.com/123456789012/jobs", "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}

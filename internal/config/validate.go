@@ -12,8 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
-// validate notes what is wrong with values that are understood one by one. It
-// makes no call.
+// validate checks parsed values, alone and together. It makes no call.
 func (c *Config) validate() {
 	d := c.doc
 	if len(c.Name) > 200 || strings.ContainsFunc(c.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -82,7 +81,7 @@ func (c *Config) validateSource() {
 	}
 }
 
-// one is the path of an element of Strings, which may stand there without a list.
+// one returns the path of an element of Strings, which may be a text without a list.
 func (d *source) one(path string, i int) string {
 	if _, ok := d.at[element(path, i)]; ok {
 		return element(path, i)
@@ -114,7 +113,7 @@ func (c *Config) anyTakes(event sluice.EventName) bool {
 	return slices.ContainsFunc(c.Routes, func(r Route) bool { return r.takes(event) })
 }
 
-// badBelow reports whether something within path was not understood.
+// badBelow reports whether a path below path has a mistake.
 func (d *source) badBelow(path string) bool {
 	for p := range d.bad {
 		if strings.HasPrefix(p, path+".") {
@@ -124,5 +123,5 @@ func (d *source) badBelow(path string) bool {
 	return false
 }
 
-// String is that of time.Duration.
+// String formats as time.Duration does.
 func (d Duration) String() string { return d.Duration().String() }

@@ -24,7 +24,7 @@ func (s Sink) kinds() (set []string) {
 	return set
 }
 
-// ofKind are the names of the sinks of a kind, sorted.
+// ofKind returns the sorted names of the sinks of a kind.
 func (c *Config) ofKind(kind string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
 		if slices.Contains(c.Sinks[name].kinds(), kind) {
@@ -61,7 +61,7 @@ func (c *Config) validateSink(path string, s Sink) {
 func (c *Config) validateOpenSearch(path string, o *OpenSearch) {
 	d := c.doc
 	for i, u := range o.URLs {
-		if !isURL(u) { // which is not shown: it may hold a password
+		if !isURL(u) { // the error does not quote the URL: it may hold a password
 			d.add(d.one(path+".urls", i), "it is no URL such as https://search.example.com:9200; want http or https and a host (in a user's name or password, characters such as @ : / # are percent-encoded)")
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Config) validateOpenSearch(path string, o *OpenSearch) {
 	}
 }
 
-// sink notes what is wrong with the name of a sink, and returns the sink.
+// sink returns the sink of a name, and notes a wrong name.
 func (c *Config) sink(path, name, kind string) (s Sink, ok bool) {
 	d := c.doc
 	names := c.ofKind(kind)
@@ -131,7 +131,7 @@ func (c *Config) sink(path, name, kind string) (s Sink, ok bool) {
 	return s, false
 }
 
-// hide is value, or NAME where it may be a secret.
+// hide returns value, or NAME if the value may be a secret.
 func (d *source) hide(path, value string) string {
 	if _, ok := d.from[path]; ok {
 		return "NAME"
@@ -139,7 +139,7 @@ func (d *source) hide(path, value string) string {
 	return value
 }
 
-// standard notes that a queue is needed that is not FIFO.
+// standard notes a FIFO queue where a standard queue is needed.
 func (c *Config) standard(path, name string) {
 	if s, ok := c.sink(path, name, "sqs"); ok && s.SQS.fifo() {
 		c.doc.add(path, "the sink %s is a FIFO queue, which cannot delay single messages; want a standard one", c.doc.show(path, name))

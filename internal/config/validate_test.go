@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each check of values that are right one by one, alone.
+// Each check of validate, alone.
 func TestValidateSeesEachMistake(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"ca.pem": "no certificate", "bad.json": `["settings"]`, "good.json": `{}`} {

@@ -4,29 +4,30 @@ import (
 	"time"
 )
 
-// Duration is written as 30s, 5m, 1h30m.
+// Duration is a duration such as 30s, 5m or 1h30m.
 type Duration time.Duration
 
 // Strings is one string or a list of them.
 type Strings []string
 
-// KeyFrom is a parent's key attributes, each with the child's that it is equal to.
+// KeyFrom maps a parent's key attributes to the child's attributes with the same
+// values.
 type KeyFrom map[string]string
 
-// Texts are texts by names that come in the order of the file.
+// Texts are named texts in file order.
 type Texts []Text
 
 // Text is a name and its text.
 type Text struct{ Name, Value string }
 
-// Fields are fields of a document in the order of the file.
+// Fields are fields of a document in file order.
 type Fields []Field
 
-// Field is a field of a document: a template, or a constant that is no text.
+// Field is a field of a document: a template, or a constant of another type.
 type Field struct {
 	Name  string
 	Value any // string, bool, int64, float64 or nil
 }
 
-// Duration is d of package time.
+// Duration returns d as a time.Duration.
 func (d Duration) Duration() time.Duration { return time.Duration(d) }

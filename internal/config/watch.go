@@ -33,8 +33,8 @@ func (b *builder) addWatchdog(kind string, q *queue, e *escalation.Escalator) er
 	return nil
 }
 
-// raise tells of escalations that stand still, in the log and by a message into q, if
-// there is one.
+// raise reports an escalation that stands still in the log, and by a message to q if q
+// is set.
 func (b *builder) raise(kind string, q *queue) func(context.Context, escalation.Alarm) error {
 	return func(ctx context.Context, a escalation.Alarm) error {
 		a.DedupeKey = keyOfKind(kind, a.DedupeKey)

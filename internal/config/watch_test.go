@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/internal/tally"
 )
 
-// The watchdog of a file is a route that nobody wrote, on a queue that is consumed
-// without being named. A step that is lost is sent again, and an alarm is a message.
+// Sluice adds the route of the watchdog, and consumes its queue without a setting. It
+// sends a lost step again. An alarm is a message.
 func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := newCalls(t, aStep, strings.Replace(aCall, "2024", "1999", 1)) // the clock shows 2000
@@ -56,10 +56,9 @@ func TestWatchdog(t *testing.T) {
 	})
 }
 
-// An alarm says when the step was due, if that is known, and whether the escalation
-// has ended.
+// An alarm says when the step was due, if known, and whether the escalation has ended.
 func TestAlarmInTheLog(t *testing.T) {
-	hash := keyhash.Text("c-1") // of this process
+	hash := keyhash.Text("c-1") // the process has its own secret
 	for want, a := range map[string]escalation.Alarm{
 		`level=ERROR msg="an escalation stands still" kind=call escalation="(key hash)" round=0 number=1 due=2024-01-01T00:00:00.000Z why="its message, or the record of the attempt before it, is lost or late"`: {
 			Escalation: "c-1", Number: 1, Due: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -85,7 +84,7 @@ func TestAlarmInTheLog(t *testing.T) {
 	}
 }
 
-// A round that begins anew, and one that goes on, from a file.
+// A file begins a new round, and continues one.
 func TestEscalateResumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := newCalls(t, aStep, aCall, strings.Replace(aCall, `"open"`, `"done"`, 1), aCall)

@@ -21,11 +21,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world records what the handlers of a file do.
+// world records the effects of a file's handlers.
 type world struct {
 	tables *tabletest.World
 	sent   []tabletest.Sent
-	fail   error // of the next effect
+	fail   error // error of the next effect
 	index  *streamtest.Index
 }
 
@@ -52,7 +52,7 @@ func (w *world) setup() Setup {
 	}
 }
 
-// build makes c, which has no route that is wrong.
+// build builds c, whose routes are all valid.
 func (w *world) build(t *testing.T, c *Config) *App {
 	t.Helper()
 	app, err := build(t, c, w.setup())
@@ -62,7 +62,7 @@ func (w *world) build(t *testing.T, c *Config) *App {
 	return app
 }
 
-// to are the messages that were sent to a queue.
+// to returns the messages sent to a queue.
 func (w *world) to(queue string) (sent []tabletest.Sent) {
 	for _, s := range w.sent {
 		if s.Queue == queue {
@@ -72,7 +72,7 @@ func (w *world) to(queue string) (sent []tabletest.Sent) {
 	return sent
 }
 
-// one is a file with one route on everything.
+// one returns a file with one route for every record.
 func one(rt Route) *Config {
 	if rt.On == nil {
 		rt.On = Strings{"*#*"}
@@ -91,7 +91,7 @@ func one(rt Route) *Config {
 	}
 }
 
-// fails builds c, which fails with an error that has each of the texts.
+// fails builds c, and wants an error that contains each of the texts.
 func fails(t *testing.T, c *Config, texts ...string) {
 	t.Helper()
 	_, err := build(t, c, newWorld().setup())
@@ -106,7 +106,7 @@ func fails(t *testing.T, c *Config, texts ...string) {
 	}
 }
 
-// build makes an app of c: of what Parse reads, if c was not read.
+// build makes an app of c. It parses c first, unless c was parsed.
 func build(t *testing.T, c *Config, s Setup) (*App, error) {
 	t.Helper()
 	if c.doc == nil {
@@ -118,7 +118,7 @@ func build(t *testing.T, c *Config, s Setup) (*App, error) {
 	return c.Build(t.Context(), s)
 }
 
-// inYAML is a value as a file has it.
+// inYAML writes a value as YAML.
 func inYAML(v reflect.Value) string {
 	var parts []string
 	add := func(name, value string) { parts = append(parts, strconv.Quote(name)+": "+value) }
@@ -171,7 +171,7 @@ func inYAML(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// plain is an item from plain JSON.
+// plain returns an item from plain JSON.
 func plain(text string) sluice.Item {
 	it, err := item.FromJSON([]byte(text))
 	if err != nil {

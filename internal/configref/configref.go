@@ -1,5 +1,5 @@
-// Package configref makes the JSON Schema and the reference of configuration
-// files, of the types of package config: their tags, and their comments.
+// Package configref makes the JSON Schema and the reference of configuration files,
+// from the tags and comments of package config's types.
 package configref
 
 import (
@@ -22,19 +22,19 @@ type object struct {
 	fields []property
 }
 
-// property is a field of it.
+// property is a field of an object.
 type property struct {
 	name string
 	doc  string
 	typ  reflect.Type
-	def  string // what counts without it
+	def  string // the default
 	is   map[string]string
 }
 
 func (p property) required() bool { _, ok := p.is["required"]; return ok }
 
-// objects returns the structs that a file is made of, from Config on, in the
-// order in which they are met. dir is that of package config.
+// objects returns the structs of a file, from Config on, in the order of their fields.
+// dir is the folder of package config.
 func objects(dir string) ([]object, error) {
 	docs, err := comments(dir)
 	if err != nil {
@@ -89,7 +89,7 @@ func isOrdered(t reflect.Type) bool {
 	return t == reflect.TypeFor[config.Text]() || t == reflect.TypeFor[config.Field]()
 }
 
-// comments returns those of types and of their fields, "Type" and "Type.Field".
+// comments returns the comments of types and of fields, by "Type" and "Type.Field".
 func comments(dir string) (map[string]string, error) {
 	docs := map[string]string{}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

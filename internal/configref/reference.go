@@ -10,12 +10,11 @@ import (
 	"github.com/sluicehq/sluice/internal/config"
 )
 
-// mark is the line of docs/configuration.md below which all is made by Reference.
+// mark is a line of docs/configuration.md. Reference makes everything below it.
 const mark = "<!-- Below this line all is made by `go generate ./internal/config` of the comments in the code. -->\n"
 
-// Reference makes docs/configuration.md again: what stands above its mark is
-// kept, and the tables below are made of the types. dir is that of package
-// config.
+// Reference makes docs/configuration.md again. It keeps the text above mark, and makes
+// the lists below from the types. dir is the folder of package config.
 func Reference(dir string, page []byte) ([]byte, error) {
 	head, _, ok := strings.Cut(string(page), mark)
 	if !ok {
@@ -42,7 +41,7 @@ func Reference(dir string, page []byte) ([]byte, error) {
 			case p.required():
 				is += ", required"
 			case p.def != "" && p.def != "false":
-				if is == "integer" || is == "duration" { // the default shows it
+				if is == "integer" || is == "duration" { // the default shows the kind
 					is = ""
 				}
 				is += ", default `" + p.def + "`"
@@ -56,8 +55,8 @@ func Reference(dir string, page []byte) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// meaning is the comment of a type without its first sentence, "X is …", where
-// more follows: the title says that.
+// meaning returns the comment of a type. It drops the first sentence, "X is …", if more
+// follow: the title says the same.
 func meaning(o object) string {
 	_, rest, _ := strings.Cut(o.doc, ". ")
 	if o.name == "Config" {
@@ -110,10 +109,10 @@ func (p property) kind(t reflect.Type) string {
 	if values, ok := p.is["one of"]; ok {
 		return "`" + strings.Join(split(values), "`, `") + "`"
 	}
-	return "" // a text, as the page says
+	return "" // a text needs no type, as the page says
 }
 
-// positive are limits that go without saying.
+// positive are limits that need no mention.
 var positive = []string{"0", "0s", "1", "1ms", "1s"}
 
 func (p property) limits() string {

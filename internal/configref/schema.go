@@ -14,7 +14,7 @@ const id = "https://raw.githubusercontent.com/sluicehq/sluice/main/deploy/schema
 
 type schema = map[string]any
 
-// Schema makes the JSON Schema. dir is that of package config.
+// Schema makes the JSON Schema. dir is the folder of package config.
 func Schema(dir string) ([]byte, error) {
 	all, err := objects(dir)
 	if err != nil {
@@ -78,7 +78,7 @@ func (o object) schema() schema {
 	case "AWS":
 		properties["endpoints"].(schema)["propertyNames"] = schema{"enum": []string{"dynamodb", "sqs"}}
 	case "Cascade", "Child":
-		properties["key"].(schema)["maxItems"] = 2 // of a table: partition key and sort key
+		properties["key"].(schema)["maxItems"] = 2 // partition key and sort key
 	case "Counter":
 		properties["key"].(schema)["maxItems"], properties["key"].(schema)["maxProperties"] = 2, 2
 	case "Escalate":
@@ -108,7 +108,7 @@ func (o object) schema() schema {
 	return s
 }
 
-// entityType is a text, a mapping of one field, or a list of these.
+// entityType is the schema of a text, a mapping with one field, or a list of these.
 func entityType(object schema) schema {
 	object["minProperties"], object["maxProperties"] = 1, 1
 	properties := object["properties"].(schema)
@@ -142,7 +142,7 @@ func (p property) schema() schema {
 
 func ref(name string) schema { return schema{"$ref": "#/$defs/" + name} }
 
-// orVariable allows a variable in the place of what is no text.
+// orVariable also allows a variable, for a value that is not a text.
 func orVariable(s schema) schema { return schema{"anyOf": []schema{s, ref("variable")}} }
 
 func (p property) value(t reflect.Type) schema {
@@ -195,7 +195,7 @@ func (p property) value(t reflect.Type) schema {
 	return s
 }
 
-// names is a mapping of names that a user chooses.
+// names is the schema of a mapping with names of the user's choice.
 func names(of schema, least int) schema {
 	s := schema{"type": "object", "additionalProperties": of, "propertyNames": schema{"minLength": 1}}
 	if least > 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
-// A place is said with what has set it: no variable has, where a program did.
+// An error names an endpoint with the setting behind it. If a program set the endpoint,
+// the error names no variable.
 func TestPlaceIsSaidWithWhatHasSetIt(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-west-1")
 	env := func(name string) string { return map[string]string{"AWS_REGION": "eu-west-1"}[name] }

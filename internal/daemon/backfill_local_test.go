@@ -17,7 +17,7 @@ import (
 )
 
 func init() {
-	// index names what it handles, slowly where the item is of a backfill.
+	// index prints the records that it handles, and handles backfilled items slowly.
 	children["index"] = App{Name: "index", Routes: func(context.Context, Setup) (sluice.Matcher, error) {
 		r := router.New()
 		r.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
@@ -99,7 +99,7 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
-// A backfill that cannot be done is told, and keeps nobody from the stream.
+// The daemon reports an impossible backfill, and still reads the stream.
 func TestBackfillThatIsRefused(t *testing.T) {
 	tb := newTable(t, images)
 	for i := range 150 {

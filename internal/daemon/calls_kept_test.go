@@ -17,8 +17,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// Errors of the AWS SDK keep the context of their call, and a record that waits
-// keeps its error, for hours: neither may keep what was called meanwhile.
+// Errors of the AWS SDK keep the context of their call. A waiting record keeps its
+// error for hours. Neither may keep later calls in memory.
 func TestCallKeepsNoOther(t *testing.T) {
 	rc := &routeCalls{}
 	rec := streamtest.Insert("orders", map[string]any{"id": "a"})
@@ -38,7 +38,7 @@ func TestCallKeepsNoOther(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// What a sink says when the handler has returned is of no record any more.
+// A sink's report after the handler has returned belongs to no record.
 func TestRetryingAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := watchedFlow(t)
@@ -52,7 +52,8 @@ func TestRetryingAfterTheEnd(t *testing.T) {
 	})
 }
 
-// A call that hangs does not hide the error of those that end, nor do they hide it.
+// A hanging call does not hide the errors of other calls. Other calls do not hide the
+// hanging one.
 func TestOneCallHangsWhileOthersFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := watchedFlow(t)
@@ -115,7 +116,7 @@ func TestRoutesOfTheApplicationStay(t *testing.T) {
 	}
 }
 
-// What a handler asks for is read as flow reads it.
+// The daemon reads a handler's errors as flow does.
 func TestErrorsThatTellOfARoute(t *testing.T) {
 	plain := errors.New("refused")
 	for _, tt := range []struct {

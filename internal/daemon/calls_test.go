@@ -85,7 +85,7 @@ func (q *quiet) lastReasons() []string {
 
 func after(d time.Duration) { time.Sleep(d); synctest.Wait() }
 
-// Where nobody answers, no record is at fault.
+// While a sink gives no answer, the reason does not advise to park records.
 func TestNothingIsParkedWhereNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := watchedFlow(t)
@@ -101,7 +101,7 @@ func TestNothingIsParkedWhereNobodyAnswers(t *testing.T) {
 	})
 }
 
-// One record of a quiet table that fails is enough: nobody else would notice.
+// On a quiet table one failing record makes the route fail: no other record comes.
 func TestOneRecordThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := watchedFlow(t)
@@ -155,8 +155,7 @@ func TestBadRecordOfAQuietTable(t *testing.T) {
 	})
 }
 
-// Neither what a handler asks for itself nor a call that was cut off says that
-// the route is down.
+// RetryAfter and interrupted calls are no sign that the route is down.
 func TestRecordsThatTellNothing(t *testing.T) {
 	for name, sink := range map[string]func(context.Context, string) error{
 		"later":   func(context.Context, string) error { return sluice.RetryAfter(time.Second, errors.New("later")) },
@@ -320,7 +319,7 @@ func TestRestIsWatched(t *testing.T) {
 	}
 }
 
-// What watching adds to each call, of many workers.
+// BenchmarkWatched measures the cost of watching for each call, with many workers.
 func BenchmarkWatched(b *testing.B) {
 	m := router.New()
 	m.Handle("*#*", func(context.Context, *sluice.Record) error { return nil })

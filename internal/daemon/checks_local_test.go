@@ -21,7 +21,8 @@ import (
 )
 
 func init() {
-	// sinks names what its routes handle. Its index is down while a file is missing.
+	// sinks prints the records that its routes handle. Its index is down while a file
+	// is missing.
 	children["sinks"] = App{Name: "sinks", Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
 		s.Check("index", func(context.Context) error {
 			if _, err := os.Stat(s.Env("INDEX_FILE")); err != nil {
@@ -58,8 +59,8 @@ func init() {
 	}}
 }
 
-// What a sink that is down has held is there after a kill -9 and after an orderly
-// stop, and is handled when the sink is back.
+// Records of a held route survive a kill -9 and an orderly stop. The daemon handles
+// them when the sink is back.
 func TestHeldForSinkAndKilled(t *testing.T) {
 	tb := newTable(t, images)
 	folder := t.TempDir()

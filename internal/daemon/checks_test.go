@@ -29,8 +29,8 @@ import (
 
 var refused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
-// twoSinks has a route for each of two sinks, and one for both; handled is told
-// which was called.
+// twoSinks has a route for each of two sinks, and one for both. It calls handled with
+// the called route.
 func twoSinks(handled func(route, id string)) *router.Router {
 	m := router.New()
 	for _, name := range []string{"alert", "search", "both"} {
@@ -125,8 +125,8 @@ func TestSinkIsDownAtTheStart(t *testing.T) {
 	})
 }
 
-// What is wrong with a sink that answers ends the daemon, and so does one that is
-// down and required. All are told at once.
+// A sink that answers with a mistake ends the daemon. So does a required sink that is
+// down. The daemon reports all such sinks at once.
 func TestSinksThatEndTheStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		required bool

@@ -21,8 +21,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// cloud is what a daemon talks to, in memory: streams, tables to scan, and SQS
-// as far as a consumer of a few messages sees it.
+// cloud has a daemon's services in memory: streams, tables to scan, and the part of SQS
+// that a consumer of a few messages needs.
 type cloud struct {
 	*streamtest.Service
 	scanned []string // items in DynamoDB's JSON that a Scan returns

@@ -21,8 +21,8 @@ type signed struct {
 	letterkeys.Keys
 }
 
-// A letter of a route that does not allow it is run when the route is named, and
-// one that is not signed when it is: by its short id, too.
+// A redrive with allow runs a letter of a route without redrive. A redrive with
+// unsigned runs an unsigned letter. Short ids work, too.
 func TestDeadLettersAreRedrivenAllTheSame(t *testing.T) {
 	l := newLetters(t, t.Context())
 	store := state.NewMemory()
@@ -56,7 +56,7 @@ func TestDeadLettersAreRedrivenAllTheSame(t *testing.T) {
 	}
 }
 
-// Several that begin alike are not told apart: none of them is touched.
+// A short id that fits several letters touches none of them.
 func TestDeadLettersThatBeginAlike(t *testing.T) {
 	l := newLetters(t, t.Context())
 	for _, method := range []string{"GET", "DELETE"} {

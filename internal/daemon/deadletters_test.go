@@ -275,8 +275,8 @@ func (s *stalled) Write([]byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-// Who asks for a redrive and does not read the answer ends it, and others have
-// their turn; the log says what had been done.
+// A client that does not read the answer ends its redrive, and other redrives can run.
+// The log has the results so far.
 func TestRedriveOfWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLetters(t, t.Context())
@@ -310,7 +310,7 @@ func TestRedriveThatTakesLong(t *testing.T) {
 	})
 }
 
-// slowly is a connection that takes half a minute for what is written.
+// slowly is a connection that takes half a minute for each write.
 type slowly struct {
 	http.ResponseWriter
 	deadline time.Time
@@ -346,8 +346,8 @@ func (f *getFails) GetLetter(ctx context.Context, app, id string) ([]byte, bool,
 	return f.Letters.GetLetter(ctx, app, id)
 }
 
-// That the earlier one is done, or is waited for, does not hide why the one that was
-// asked for is not.
+// The answer says why the requested letter failed, also if an earlier letter succeeded
+// or still waits.
 func TestRedriveSaysWhatFailedBehindTheEarlierOne(t *testing.T) {
 	for i, done := range []int{0, 1} {
 		l := newLetters(t, t.Context())
@@ -378,8 +378,8 @@ func TestRedriveSaysWhatFailedBehindTheEarlierOne(t *testing.T) {
 	}
 }
 
-// A purge that waits long for another's redrive is told what it has done, although
-// the server gives other answers half a minute.
+// A purge can wait long for another client's redrive. It still gets its result,
+// although the server limits other answers to half a minute.
 func TestPurgeThatWaitsIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLetters(t, t.Context())
@@ -396,7 +396,7 @@ func TestPurgeThatWaitsIsAnswered(t *testing.T) {
 	})
 }
 
-// Who hangs up ends a redrive between two letters.
+// A client that hangs up ends its redrive between two letters.
 func TestRedriveEndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLetters(t, t.Context())
@@ -415,8 +415,8 @@ func TestRedriveEndsWithItsClient(t *testing.T) {
 	})
 }
 
-// What cannot be read is named beside what can, on each page that it is of, and
-// can be deleted.
+// Lists name unreadable letters beside the others, on the right pages. Unreadable
+// letters can be deleted.
 func TestDeadLettersThatCannotBeRead(t *testing.T) {
 	l := newLetters(t, t.Context())
 	store := state.NewMemory()

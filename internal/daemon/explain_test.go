@@ -31,8 +31,8 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// Credentials that are not accepted at the start, and that expire while the daemon
-// runs: the reader learns what to do, in words that are the same for both.
+// Credentials can be invalid at the start, or expire later. The daemon says what to do,
+// in the same words for both.
 func TestCredentialsThatDoNotWork(t *testing.T) {
 	noAWS(t)
 	svc := streamtest.NewService(t)

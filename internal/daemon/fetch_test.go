@@ -30,8 +30,8 @@ func (w withItem) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.Result(), nil
 }
 
-// What a dead letter has by reference is its record, as long as the stream holds
-// it, and then the item as it is now. Only where there is neither is it gone.
+// A dead letter by reference gets its record from the stream for 24 hours. Later it
+// gets the current item. Without record and item it is gone.
 func TestFetch(t *testing.T) {
 	const item, none = `{"Item":{"id":{"S":"a"},"v":{"S":"now"}}}`, `{}`
 	svc := streamtest.NewService(t)
@@ -76,8 +76,8 @@ func TestFetch(t *testing.T) {
 	remove()
 
 	table.Trim(shard, 2)
-	// It is no older than the change: as what a backfill reads, a projection would
-	// take it for older than the document that the change was to follow.
+	// The record has the change's sequence number. Without it, a projection would take
+	// the item for a backfilled one, older than the document.
 	if rec, err := get(change, item, 200); err != nil || value(rec) != "SNAPSHOT now" || rec.Sequence != at {
 		t.Errorf("trimmed: %+v, %v", rec, err)
 	}

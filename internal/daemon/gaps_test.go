@@ -63,8 +63,8 @@ func TestAcknowledge(t *testing.T) {
 	}
 }
 
-// A daemon that was away for too long is not ready until somebody has seen what
-// it lost, whatever restarts there are.
+// A daemon that was away for too long is not ready until somebody acknowledges the gap,
+// over restarts too.
 func TestDaemonWithAGap(t *testing.T) {
 	noAWS(t)
 	svc := streamtest.NewService(t)
@@ -115,7 +115,7 @@ func TestDaemonWithAGap(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Who reads of a gap reads how to repair it, and then how to acknowledge it.
+// The text about a gap says how to repair it, and then how to acknowledge it.
 func TestGapSaysHowToRepair(t *testing.T) {
 	gap := sluice.Gap{Table: "orders", StreamARN: "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026-01-01T00:00:00.000", Next: "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026-01-02T00:00:00.000"}
 	reasons := func(gaps []sluice.Gap, repairs ...string) string {

@@ -13,7 +13,7 @@ import (
 	"testing/fstest"
 )
 
-// Whoever listens there may not lead the question to somebody else.
+// The question follows no redirect.
 func TestApplicationIsThatOfTheAddress(t *testing.T) {
 	daemon := httptest.NewServer(livez("orders", func() string { return "" }))
 	defer daemon.Close()
@@ -24,7 +24,7 @@ func TestApplicationIsThatOfTheAddress(t *testing.T) {
 	}
 }
 
-// Who starts a second daemon reads which process has its port.
+// A second daemon names the process that has its port.
 func TestPortInUse(t *testing.T) {
 	s, err := serve("127.0.0.1:0", endpoints{"GET /livez": livez("orders", func() string { return "" })}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {

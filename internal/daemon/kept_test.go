@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
-// What a poller asks the box for, besides storing, it asks of kept, too.
+// kept has all methods of a box that a poller uses.
 var (
 	_ poller.GapKeeper = (*kept)(nil)
 	_ interface {

@@ -25,7 +25,7 @@ import (
 )
 
 func init() {
-	// lossy has a route that needs the old image, and one that does not.
+	// lossy has two routes. Only the first needs the old image.
 	children["lossy"] = App{Name: "lossy", Routes: func(context.Context, Setup) (sluice.Matcher, error) {
 		r := router.New()
 		for _, name := range []string{"alert", "search"} {
@@ -43,8 +43,8 @@ func init() {
 	}}
 }
 
-// invoked is what a function that is one of children answers to records, each the
-// image of one, or text that is none.
+// invoked returns the answer of a child function to records. Each argument is the image
+// of a record, or invalid text.
 func invoked(t *testing.T, child string, env []string, created time.Time, images ...string) (answer, log string) {
 	t.Helper()
 	var records []string
@@ -60,7 +60,7 @@ func streamed(n int, event string, created time.Time, images string) string {
 		n, event, created.Unix(), images)
 }
 
-// invokedWith is what it answers to records.
+// invokedWith is invoked with whole records.
 func invokedWith(t *testing.T, child string, env []string, records ...string) (answer, log string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -131,8 +131,8 @@ func init() {
 	}}
 }
 
-// The program itself redrives what its function has parked: letters that are signed
-// alone, and none of another program's table. What fails again stays.
+// The program redrives the letters of its function: signed letters only, and none of
+// another program's table. Letters that fail again stay.
 func TestRedriveOfAFunctionsLetters(t *testing.T) {
 	q := newQueue(t)
 	file := filepath.Join(t.TempDir(), "mended")
@@ -183,8 +183,8 @@ func TestRedriveOfAFunctionsLetters(t *testing.T) {
 	redrive(2, signed, "--queue", "", "--all")
 }
 
-// A function of a program parks in its queue, signed, what fails for good and what
-// cannot be decoded, and goes on. Without a queue the batch stops there.
+// A program's function parks permanent failures and undecodable records in its queue,
+// signed, and continues. Without a queue the batch stops there.
 func TestFunctionParks(t *testing.T) {
 	q := newQueue(t)
 	const key = "0123456789abcdef0123456789abcdef"

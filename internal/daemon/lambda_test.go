@@ -46,7 +46,7 @@ func TestLambdaStart(t *testing.T) {
 	expectExit(t, empty, nil, lambda, 1, "there is no route")
 }
 
-// What is wrong with the dead letters of a function ends its start.
+// A mistake in the settings of dead letters ends the function's start.
 func TestLambdaDeadLetters(t *testing.T) {
 	noAWS(t)
 	app := App{Name: "shop", Routes: func(context.Context, Setup) (sluice.Matcher, error) { return nil, errors.New("seen enough") }}

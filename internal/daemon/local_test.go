@@ -82,7 +82,7 @@ func (tb table) args(state string, more ...string) []string {
 
 var images = types.StreamViewTypeNewAndOldImages
 
-// Everything that is wrong from the start is said with what to do about it.
+// The error of every wrong input at the start says what to do.
 func TestBadInput(t *testing.T) {
 	tb := newTable(t, images)
 	keysOnly := newTable(t, types.StreamViewTypeKeysOnly)
@@ -143,8 +143,7 @@ func get(t *testing.T, url string) (code int, body string) {
 
 var listening = regexp.MustCompile(`msg=listening address=(\S+)`)
 
-// A daemon handles what is written, drains at SIGTERM, and goes on where it
-// stopped.
+// A daemon handles changes, drains at SIGTERM, and continues there after a restart.
 func TestDaemon(t *testing.T) {
 	tb := newTable(t, images)
 	state := filepath.Join(t.TempDir(), "state.db")
@@ -206,7 +205,7 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
-// A handler that never comes back keeps neither the exit nor its code.
+// A handler that never returns does not delay the exit or change its code.
 func TestStuckHandler(t *testing.T) {
 	tb := newTable(t, images)
 	state := filepath.Join(t.TempDir(), "state.db")

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// Who searches the log finds a thing under one name, whichever package tells of
-// it: docs/operations.md has the names.
+// Every package logs a thing under one name: searches in the log find all lines.
 func TestLogKeysAreConsistent(t *testing.T) {
 	camel := regexp.MustCompile(`^[a-z][a-zA-Z]*$`)
 	otherNames := map[string]string{

@@ -43,20 +43,20 @@ func TestMain(m *testing.M) {
 }
 
 var children = map[string]App{
-	// deaf does not stop when it is told to.
+	// deaf ignores SIGTERM.
 	"deaf": {Name: "deaf", Tables: []string{"table"}, Routes: func(ctx context.Context, _ Setup) (sluice.Matcher, error) {
 		fmt.Fprintln(os.Stderr, "routes")
 		<-ctx.Done()
 		fmt.Fprintln(os.Stderr, "told")
 		select {}
 	}},
-	// patient ends its start when it is told to.
+	// patient ends its start at SIGTERM.
 	"patient": {Name: "patient", Tables: []string{"table"}, Routes: func(ctx context.Context, _ Setup) (sluice.Matcher, error) {
 		fmt.Fprintln(os.Stderr, "routes")
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}},
-	// echo names what it handles.
+	// echo prints the records that it handles.
 	"echo": {Name: "echo", Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
 		if s.Env("ECHO_FAIL") != "" {
 			return nil, errors.New("the queue is missing")

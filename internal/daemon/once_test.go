@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// What a message proposes to type is typed as it stands.
+// A command in a message can be typed unchanged.
 func TestWord(t *testing.T) {
 	for text, want := range map[string]string{
 		"/var/lib/sluice.db": "/var/lib/sluice.db", "my state.db": "'my state.db'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "": "''",

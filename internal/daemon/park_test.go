@@ -116,8 +116,8 @@ func (c counted) States() []flow.RouteState { return []flow.RouteState{{Route: "
 
 func (c counted) Park(string) (parked, pending int) { return c.parked, c.pending }
 
-// What was parked, or will be, is in the answer and in the log; where there was
-// nothing to park, the log has nothing to say.
+// The answer and the log count the parked records, and the records that will be parked.
+// Without any, the log has no line.
 func TestParkedAndPending(t *testing.T) {
 	for c, want := range map[counted]string{
 		{}:     "",
@@ -164,7 +164,7 @@ func TestParkingRefuses(t *testing.T) {
 	}
 }
 
-// A daemon parks what its route fails for.
+// A daemon parks the failing records of a route.
 func TestDaemonParks(t *testing.T) {
 	noAWS(t)
 	svc := streamtest.NewService(t)

@@ -158,7 +158,8 @@ func TestQueueAlone(t *testing.T) {
 	q.empty()
 }
 
-// A route that fails for every message is told of wherever one of a stream is.
+// A route that fails for every message is reported in the same places as a stream's
+// route.
 func TestOutageOfAQueueAlone(t *testing.T) {
 	q := newQueue(t)
 	for n := range 10 {

@@ -56,8 +56,8 @@ func holding(block func()) *router.Router {
 	return r
 }
 
-// What a daemon holds of its streams, its backfills and its queues is in all of
-// what it tells, the oldest first; and it is not ready once it was told to stop.
+// Status, page and metrics show held records of streams, backfills and queues, the
+// oldest first. A stopping daemon is not ready.
 func TestDaemonTellsOfAllSources(t *testing.T) {
 	noAWS(t)
 	c := newCloud(t, `{"id":{"S":"old"}}`)
@@ -207,8 +207,8 @@ func wireHeld(t *testing.T, c *cloud, held *checks, m sluice.Matcher, o Options)
 	return w
 }
 
-// A message that fails for good is a dead letter, and one whose handler does not
-// return is told of, as long after as the limits say.
+// A message that fails for good becomes a dead letter. A handler that does not return
+// is reported after limits.stuckAfter.
 func TestQueuesAreWired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(t)
@@ -246,7 +246,7 @@ func TestQueuesAreWired(t *testing.T) {
 	})
 }
 
-// What streams, backfills and queues do is counted.
+// Metrics count the work of streams, backfills and queues.
 func TestMetricsAreWired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(t, `{"id":{"S":"old"}}`)
@@ -305,7 +305,7 @@ func TestWhatCannotBeKept(t *testing.T) {
 	})
 }
 
-// What keeps a backfill from its work is a reason, and what it holds is held.
+// A failure of a backfill is a reason of the daemon, and its held items count as held.
 func TestBackfillsAreWired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(t, `{"id":{"S":"old"}}`)

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// A daemon has started once it reads, also while every route fails. One that
-// cannot open what it reads has not, and does not say why.
+// A daemon has started once it reads, also while every route fails. A daemon that
+// cannot open its sources has not started. /startedz names no cause.
 func TestStartedz(t *testing.T) {
 	tables, queues := []string{"orders"}, []string{"jobs"}
 	for name, tt := range map[string]struct {

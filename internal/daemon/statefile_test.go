@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/internal/snapshot"
 )
 
-// A path with a mistake is not a reason to begin anew: nothing is made for it, and
-// nobody is asked before that is told.
+// A mistyped path must not begin a new state: the daemon creates no folder, and reports
+// the path before any call.
 func TestStateFolderIsMissing(t *testing.T) {
 	noAWS(t)
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func TestStateFolderIsMissing(t *testing.T) {
 	}
 }
 
-// One that is there is taken, also the default in the working directory.
+// The daemon uses an existing folder, also the working directory by default.
 func TestStateFolderIsThere(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// Whoever looks at a daemon sees what it holds and why, by page and by metrics.
+// Page and metrics show the held records and the reason.
 func TestDaemonTellsWhatItHolds(t *testing.T) {
 	noAWS(t)
 	svc := streamtest.NewService(t)
@@ -139,7 +139,7 @@ func TestStatusText(t *testing.T) {
 	})
 }
 
-// In an outage one probe at a time goes through, whatever limit was learned before.
+// In an outage one probe at a time runs, regardless of the learned limit.
 func TestNoLimitInAnOutage(t *testing.T) {
 	for state, want := range map[flow.State]int{flow.Outage: 0, flow.Recovering: 7, flow.Overloaded: 7, flow.Partial: 7} {
 		r := routeStatusOf(flow.RouteState{Route: "r", State: state, Limit: 7, Failing: 1, Waiting: 2, Err: errors.New("down")})

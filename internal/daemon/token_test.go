@@ -17,8 +17,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// Whoever can reach a daemon reads its metrics and whether it is ready. Who sees
-// what it keeps has its token.
+// Metrics and readiness need no token. Records and causes do.
 func TestDaemonIsForThoseWhoHaveItsToken(t *testing.T) {
 	noAWS(t)
 	svc := streamtest.NewService(t)

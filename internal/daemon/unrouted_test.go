@@ -41,7 +41,7 @@ type wrapped struct{ sluice.Matcher }
 
 func (w wrapped) Unwrap() sluice.Matcher { return w.Matcher }
 
-// A router counts and tells also inside the Matcher of an application.
+// The daemon observes a router inside an application's own Matcher, too.
 func TestRouterInsideIsObserved(t *testing.T) {
 	for name, wrap := range map[string]func(*router.Router) sluice.Matcher{
 		"a router":      func(r *router.Router) sluice.Matcher { return r },

@@ -16,19 +16,18 @@ import (
 
 const module = "github.com/sluicehq/sluice"
 
-// rule says what a package may import in files that are not tests. Paths are
-// relative to the module; the root is "."; "x/..." is x and what is below it.
-// A package may always import from its own subtree. Wherever it may import the
-// root, it may import item, whose Item is an alias there, and internal/outcomes,
-// whose errors the root makes.
+// rule has the allowed imports of a package, without its tests. Paths are relative to
+// the module; the root is "."; "x/..." is x and everything below. A package may always
+// import from its own subtree. Wherever it may import the root, it may import item,
+// whose Item is an alias there, and internal/outcomes, whose errors the root makes.
 type rule struct {
 	pkgs    string
 	ours    []string
 	stdOnly bool // no other module either
 }
 
-// The first rule that matches a package holds. A package without one fails the
-// test: whoever adds it says here where it stands.
+// The first rule that matches a package holds. A package without a rule fails the test:
+// add one here.
 var rules = []rule{
 	// The core. It stands on the standard library, and nothing of it imports
 	// metrics, which hang on its Hooks.
@@ -162,7 +161,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// check returns what is wrong with a package's imports.
+// check returns the forbidden imports of a package.
 func check(pkg string, imports []string) []string {
 	i := slices.IndexFunc(rules, func(r rule) bool { return within(r.pkgs, pkg) })
 	if i < 0 {
@@ -188,7 +187,7 @@ func check(pkg string, imports []string) []string {
 	return breaches
 }
 
-// The table is trusted only as far as it refuses what it should.
+// The rules refuse forbidden imports.
 func TestCheckRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		pkg, imp string
@@ -224,7 +223,7 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// within reports whether pkg is what pattern names.
+// within reports whether pattern matches pkg.
 func within(pattern, pkg string) bool {
 	base, tree := strings.CutSuffix(pattern, "...")
 	if !tree {

@@ -16,8 +16,8 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// licences are those of what Sluice is linked with, by SPDX: who uses Sluice has
-// nothing to do but to pass their texts on.
+// licences are the allowed licences of linked modules, by SPDX. They only ask users of
+// Sluice to pass on their texts.
 var licences = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 // Everything that the library and its commands are linked with has a licence of

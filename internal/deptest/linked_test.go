@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// What a Lambda function links it loads at every cold start. The go command
-// reads go.mod and the source files out of sight of this test's cached result;
-// TestImports reads the same files in sight of it.
+// A Lambda function loads every linked package at each cold start. The test cache does
+// not see the files that the go command reads. TestImports reads the same files itself.
 func TestLinkedIntoLambda(t *testing.T) {
 	if _, err := os.ReadFile(filepath.Join("..", "..", "go.mod")); err != nil {
 		t.Fatal(err)

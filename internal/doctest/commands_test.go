@@ -198,7 +198,7 @@ func commands(text string) (all [][]string) {
 	return all
 }
 
-// program is what commands are checked against.
+// program has the commands and flags of a binary, to check documents against.
 type program struct {
 	root    string
 	sluice  string // the binary

@@ -50,7 +50,7 @@ func parseHCL(text string) error {
 	return nil
 }
 
-// A configuration is one that config takes, whole; other YAML parses.
+// config must accept every configuration. Other YAML must parse.
 func TestYAML(t *testing.T) {
 	for _, p := range pages(t) {
 		dir := t.TempDir()
@@ -97,7 +97,7 @@ func parseYAML(dir, text string) error {
 	return nil
 }
 
-// variable has a value for whatever a configuration takes of its environment.
+// variable returns a value for every variable of a configuration.
 func variable(name string) (string, bool) {
 	for _, part := range []string{"URL", "ENDPOINT", "OPENSEARCH"} {
 		if strings.Contains(name, part) && !strings.Contains(name, "PASSWORD") {
@@ -126,8 +126,8 @@ func parseExpr(line string) error {
 	return parseYAML("", "source: {tables: [orders]}\nroutes: [{name: r, on: 't#*', when: "+quoted+", log: {}}]\n")
 }
 
-// Nothing at hand parses PromQL; what is left open is found all the same, and
-// TestNames finds series that do not exist.
+// The module has no parser for PromQL. This test finds unclosed brackets and quotes;
+// TestNames finds unknown series.
 func TestPromQL(t *testing.T) {
 	for _, b := range blocks(t, "promql") {
 		if err := balanced(b.text); err != nil {

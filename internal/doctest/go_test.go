@@ -23,8 +23,8 @@ import (
 
 const module = "github.com/sluicehq/sluice"
 
-// sources makes the module's Go files inputs of a test's cached result: what the
-// go command reads is not seen by it.
+// sources makes the module's Go files inputs of the test's cached result. The test
+// cache does not see files that the go command reads.
 func sources(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {
@@ -83,8 +83,7 @@ func TestProgramsBuild(t *testing.T) {
 	}
 }
 
-// Every other Go block is one that could stand in a program: what it calls is
-// there, with these fields and arguments.
+// Every other Go block type-checks: its functions, fields and arguments exist.
 func TestFragments(t *testing.T) {
 	sources(t)
 	c := newChecker(t)
@@ -247,7 +246,7 @@ func declared(f *ast.File) map[string]bool {
 	return names
 }
 
-// without returns a file of variables, one a line, but for those that are named.
+// without returns a file of variables, one a line, without the named ones.
 func without(f *ast.File, names map[string]bool) *ast.File {
 	left := *f
 	left.Decls = nil
@@ -304,8 +303,8 @@ func hasReturn(f *ast.File) (found bool) {
 	return found
 }
 
-// imports are those of the packages whose names stand before a dot and are
-// declared nowhere in the file, nor in those that are taken with it.
+// imports returns the imports of a file: names before a dot that are not declared in
+// the file or in taken.
 func (c *checker) imports(f *ast.File, taken []*ast.File) string {
 	have := make(map[string]bool)
 	for _, t := range taken {

@@ -49,8 +49,8 @@ func TestGuidesTests(t *testing.T) {
 	}
 }
 
-// testFile is the file that a test is; one is made of a test that names packages
-// without importing them.
+// testFile returns the text of a block as a test file. It adds a header and imports if
+// the block has none.
 func (c *checker) testFile(t *testing.T, b block) string {
 	t.Helper()
 	if isTest(b) {
@@ -63,8 +63,8 @@ func (c *checker) testFile(t *testing.T, b block) string {
 	return "package main;" + c.imports(f, nil) + "\n" + b.text
 }
 
-// writeModule makes a module of dir that takes this one from where it is, and
-// everything else in the versions that this one has.
+// writeModule makes dir a module that uses this module's folder, and this module's
+// versions of everything else.
 func writeModule(t *testing.T, root, dir string) {
 	t.Helper()
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/internal/config"
 )
 
-// The file that the README shows is the one that its sluice init writes.
+// The README shows the file that its sluice init writes.
 func TestReadmeShowsWhatInitWrites(t *testing.T) {
 	all := pages(t)
 	readme := all[slices.IndexFunc(all, func(p page) bool { return p.name == "README.md" })]

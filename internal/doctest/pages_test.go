@@ -26,7 +26,7 @@ type block struct {
 	text string
 }
 
-// kinds are those that a test looks at, and those that none does.
+// kinds are the known kinds of blocks, with and without a test.
 var kinds = []string{"go", "yaml", "json", "hcl", "promql", "expr", "sh", "console", "text", "mermaid", "html"}
 
 func root(t *testing.T) string {

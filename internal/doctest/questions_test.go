@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The pages that answer a question of testdata/questions.txt exist, and so do
-// their headings.
+// The pages and headings that answer the questions of testdata/questions.txt exist.
 func TestQuestions(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "questions.txt"))
 	if err != nil {
@@ -45,7 +44,7 @@ var (
 	backquoted = regexp.MustCompile("`([^`]+)`")
 )
 
-// answers are the pages behind the last dash of a question's line.
+// answers returns the pages after the last dash of a question's line.
 func answers(line string) (targets []string) {
 	i := strings.LastIndex(line, "— ")
 	if i < 0 {

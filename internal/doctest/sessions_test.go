@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A session prints what its page shows.
+// The commands of a session print the lines on its page.
 func TestSessions(t *testing.T) {
 	binary := buildSluice(t)
 	for _, p := range pages(t) {
@@ -29,7 +29,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// step is a command of a session and what it prints.
+// step is a command of a session with its output.
 type step struct{ command, output string }
 
 func steps(text string) (all []step) {
@@ -55,8 +55,8 @@ func perform(t *testing.T, dir, binary, command string) string {
 	return out.String()
 }
 
-// matches reports whether got is what a page shows, where a line "..." stands
-// for any lines, and … for anything within one.
+// matches reports whether got is the output on a page. There, a line "..." stands for
+// any lines, and … for any text in a line.
 func matches(want, got string) bool {
 	trim := func(s string) string {
 		lines := strings.Split(strings.TrimSpace(s), "\n")

@@ -26,7 +26,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// takesMessages is a queue that takes what is sent and deleted, and notes it.
+// takesMessages is a queue that notes sent and deleted messages.
 type takesMessages struct {
 	t          *testing.T
 	seen       []string
@@ -134,8 +134,8 @@ func TestSentBackToTheQueue(t *testing.T) {
 	}
 }
 
-// Letters that others have, that come later, or that are behind others of their
-// group may be earlier changes of what is here.
+// Hidden letters may be earlier changes of the received ones: letters of other
+// receivers, delayed ones, or letters behind others of their group.
 func TestNotAllInHand(t *testing.T) {
 	for _, tt := range []struct {
 		queue, hidden, delayed, visible, want string
@@ -160,8 +160,8 @@ func TestNotAllInHand(t *testing.T) {
 	}
 }
 
-// A FIFO queue wants a group with what is sent back, and gives only ten messages of
-// one at a time. Any wants a message that is not too large.
+// A FIFO queue needs a group for a returned message, and gives ten messages of a group
+// at a time. Every queue limits the size of messages.
 func TestSentBackAsTheQueueWantsIt(t *testing.T) {
 	for suffix, want := range map[string][]string{
 		"":      {"send 1, 1 redrives", "delete 1"},
@@ -186,8 +186,9 @@ func TestSentBackAsTheQueueWantsIt(t *testing.T) {
 	}
 }
 
-// Of one letter in several messages the newest failure counts, in whatever order
-// they come, and all are deleted with it. One of a newer program is a letter, too.
+// If several messages hold one letter, the newest failure counts, in any order of
+// arrival. All of them are deleted with the letter. A letter of a newer program counts,
+// too.
 func TestLetterInSeveralMessages(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	message := func(redrives int, last time.Time) string {
@@ -214,9 +215,8 @@ func TestLetterInSeveralMessages(t *testing.T) {
 	}
 }
 
-// Whoever can send to the queue cannot put a letter in the place of another one, in
-// whatever order they come: not of a signed one, and not of one that somebody has
-// looked at, to name it.
+// A sender cannot replace another letter, in any order of arrival: not a signed letter,
+// and not an unsigned letter that an operator has looked at.
 func TestForgedLetterInTheQueue(t *testing.T) {
 	keys := letterKeys(t)
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1)})
@@ -313,7 +313,7 @@ func TestForgedLetterOfAllRoutes(t *testing.T) {
 	}
 }
 
-// What was signed is signed when it is made to fit, too; what was not is not.
+// A signed letter is signed again after it is shortened. An unsigned letter is not.
 func TestSentBackSigned(t *testing.T) {
 	for _, signed := range []bool{true, false} {
 		service, q, ids := inHand(t, "r", 1)

@@ -62,7 +62,7 @@ func byReference(t *testing.T) deadletter.Entry {
 	return e
 }
 
-// What a service says of a value that it refuses is shown to who asks for payloads.
+// A service's words about a refused value are shown only with payloads.
 func TestOutlineKeepsReasonsBack(t *testing.T) {
 	e := deadletter.Entry{ID: "x", Raw: []byte("{}"), Last: deadletter.Fault{Error: "refused", Details: []map[string]string{{"status": "400", "reason": "Preview of field's value: 'secret'"}}}}
 	if got := OutlineOf(&e, false).Last.Details; len(got) != 1 || got[0]["reason"] != "" || got[0]["status"] != "400" {

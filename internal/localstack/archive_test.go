@@ -41,7 +41,7 @@ func TestArchived(t *testing.T) {
 	}
 }
 
-// A Java that makes no such file is asked once.
+// If Java cannot make the archive, it is asked once.
 func TestArchivedByNoJava(t *testing.T) {
 	for _, role := range []string{"serve", "crash"} {
 		o := Options{Dir: t.TempDir(), Log: io.Discard, Timeout: time.Minute}

@@ -104,7 +104,8 @@ func TestLaunch(t *testing.T) {
 	s.Stop() // a second one finds nothing to do
 }
 
-// The end of one server is told, with its log; the end of the wait is none.
+// The unexpected end of a server is reported with its log. A canceled wait is no such
+// end.
 func TestWatch(t *testing.T) {
 	t.Setenv(roleEnv, "serve")
 	s := &Stack{}
@@ -335,7 +336,7 @@ func TestSearchJava(t *testing.T) {
 	}
 }
 
-// Where there is no Java for OpenSearch 3, one line says so and nothing fails.
+// Without a Java for OpenSearch 3, one line says so and nothing fails.
 func TestStartWithoutOpenSearch3SaysSo(t *testing.T) {
 	for name, endpoint := range map[string]string{EnvDynamoDB: "http://d", EnvSQS: "http://s", EnvOpenSearch: "http://o", EnvOpenSearch3: ""} {
 		t.Setenv(name, endpoint)
@@ -357,7 +358,7 @@ func TestStartWithoutOpenSearch3SaysSo(t *testing.T) {
 	}
 }
 
-// One that fails ends the wait for the others, and Stop ends those that run.
+// A failed server ends the wait for the others. Stop ends the running ones.
 func TestStartAllFailsAsOne(t *testing.T) {
 	dir := t.TempDir()
 	fake := func(role string) start {

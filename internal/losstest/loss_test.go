@@ -27,11 +27,9 @@ import (
 )
 
 // A table changes 8,000 times, and 100,000 times as a proof. A daemon writes the
-// documents, and meanwhile their server is killed once (twice as a proof), refuses
-// every request for a while and long ones always, and breaks connections after it
-// has done what it was asked.
-// In the end table and index are the same, and no document was ever older than
-// it had been.
+// documents. Meanwhile their server is killed once (twice as a proof), refuses every
+// request for a while, always refuses long ones, and breaks connections after its work.
+// In the end table and index are equal, and no document ever became older.
 func TestNothingIsLost(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -100,8 +98,8 @@ func TestNothingIsLost(t *testing.T) {
 	told("compared")
 }
 
-// spoil has the proxy misbehave, beside what is done to the server. It counts
-// the requests that were too long.
+// spoil makes the proxy misbehave, in addition to the server's faults. It counts the
+// requests that were too long.
 func spoil(proxy *streamtest.Proxy) *atomic.Int64 {
 	var tooLong atomic.Int64
 	bulk := func(r *http.Request, _ []byte) bool { return strings.HasSuffix(r.URL.Path, "/_bulk") }

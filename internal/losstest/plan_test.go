@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// What is written is known beforehand: version v of item i, from 1 to versions,
-// is a Put or, now and then, a Delete. The item made again goes on counting.
+// The plan of writes is fixed: version v of item i, from 1 to versions, is a Put or
+// sometimes a Delete. An item that is made again continues the count.
 const (
 	versions = 10
 	changes  = items * versions

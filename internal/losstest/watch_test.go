@@ -12,9 +12,9 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// watch holds, while everything runs, that no document is older than what the
-// sink has said to be written, nor than what was seen since the server was
-// started. What is not yet acknowledged may go with a server that is killed.
+// watch checks all the time that no document is older than its last acknowledged write,
+// or than its last read since the server's start. A killed server may lose
+// unacknowledged writes.
 type watch struct {
 	mu      sync.Mutex
 	written [items]int // the highest version that was acknowledged
@@ -52,7 +52,7 @@ func (w *watch) count() (writes, left int) {
 	return w.writes, left
 }
 
-// died tells that the server was killed.
+// died notes that the server was killed.
 func (w *watch) died() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +84,7 @@ func (w *watch) run(ctx context.Context, t *testing.T, x *index) {
 	}
 }
 
-// judge compares what was found with what was known before it was asked for.
+// judge compares the read documents with the state known before the read.
 func (w *watch) judge(t *testing.T, life int, written [items]int, seen [items]sight, numbers []int, found []document.Doc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -67,7 +67,7 @@ func TestScopeTellsMany(t *testing.T) {
 	}
 }
 
-// recorder is a Host that notes what it is told and the scope's count then.
+// recorder is a Host that notes its calls, with the scope's count at each.
 type recorder struct {
 	name  string
 	scope *Scope
@@ -105,8 +105,8 @@ func TestUnparkCountsByFlow(t *testing.T) {
 	}
 }
 
-// The handler counts as one, however many of its goroutines wait; and a second
-// one that joins another batch while nobody is left must make it due.
+// A handler counts once for any number of waiting goroutines. A second goroutine that
+// joins another batch, with no handler left, must make that batch due.
 func TestSecondGoroutineOfAParkedHandler(t *testing.T) {
 	var s Scope
 	s.Enter(1)

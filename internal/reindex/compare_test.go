@@ -129,7 +129,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// What differs is named, with where it is, up to ten of it.
+// The error names up to ten different documents, with their places.
 func TestDifferencesInWords(t *testing.T) {
 	c := Comparison{Current: "a-1", Other: "a-2", Counts: [2]int64{7, 8}, Sampled: 8, Differences: []Difference{
 		{ID: "new", Other: 3}, {ID: "old", Current: 4}, {ID: "both", Current: 5, Other: 6}, {ID: "body", Current: 7, Other: 7, Bodies: true, Path: "/n"},

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// One that is abandoned by another process ends before its index is deleted: a
-// write would make an index of that name, or leave a ghost in its successor's.
+// A reindex that another process abandons ends before its index is deleted. A later
+// write would make an index of that name, or leave a ghost in the next one.
 func TestAbandonedWhileItFills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := started(t, 14)
@@ -120,7 +120,7 @@ func TestDeletesNoIndexInUse(t *testing.T) {
 	})
 }
 
-// What cannot be projected or written keeps the index from counting as filled.
+// With an item that cannot be projected or written, the index does not count as filled.
 func TestIncomplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := started(t, 8)

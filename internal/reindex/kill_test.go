@@ -34,9 +34,9 @@ func swapped(r Reindex) (err error) {
 	return err
 }
 
-// A process that dies between any two steps, or right after one of which it did
-// not hear, is followed by another; whatever is written meanwhile is in both
-// indices, and nothing else is.
+// A process dies between any two steps, or after a step whose answer it did not get.
+// Another process continues. In the end both indices have exactly the writes of the
+// time between.
 func TestKilledAnywhere(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return

@@ -16,9 +16,9 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// Both waits are needed. Without the first, an item that one writer wrote to both
-// indices, and another deleted in one because it did not know yet, stays in the
-// other. Without the second, what such a writer writes after the table was read is
+// Both waits are needed. Without the first, one writer writes an item to both indices,
+// and another, which does not know the second index yet, deletes it in one: the item
+// stays in the other. Without the second, a write of such a writer after the scan is
 // missing.
 func TestBothWaits(t *testing.T) {
 	for _, tt := range []struct{ first, second bool }{{false, true}, {true, false}, {true, true}} {
@@ -71,8 +71,7 @@ func TestBothWaits(t *testing.T) {
 	}
 }
 
-// Of two processes that start one reindex at once, neither makes an index of its
-// own beside the other's.
+// Two processes that start one reindex at once make one index.
 func TestTwoAtOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -139,7 +138,7 @@ func (c *busyCluster) Behind(ctx context.Context, aliases ...string) (map[string
 	return c.Cluster.Behind(ctx, aliases...)
 }
 
-// What passes is tried again.
+// Temporary failures are retried.
 func TestWritesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := started(t, 9)

@@ -67,7 +67,7 @@ func (w *world) pause(most time.Duration) {
 	time.Sleep(d)
 }
 
-// behind answers after a while, with what was true in between.
+// behind answers after a while, with the state at some moment in between.
 func (w *world) behind(_ context.Context, aliases ...string) (map[string][]string, error) {
 	w.pause(200 * time.Millisecond)
 	w.mu.Lock()
@@ -128,7 +128,7 @@ func (w *world) change(id string, deleted bool) {
 	})
 }
 
-// shown is what a document holds of its item's revision.
+// shown returns the version that a document has for its item's revision.
 func (w *world) shown(rev int64) int64 {
 	if w.quiet {
 		return rev / 2

@@ -39,7 +39,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// One look-up serves all writes of a TTL, and one that fails is nobody else's.
+// One look-up serves all writes of a TTL. A failed look-up fails only its own write.
 func TestWriterLooksUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
@@ -86,7 +86,7 @@ func TestWriterLooksUp(t *testing.T) {
 			t.Errorf("%d failed, asked %d times", n, asked.Load())
 		}
 
-		// Who waits for another's answer need not wait for ever.
+		// A writer that waits for another's look-up can give up.
 		time.Sleep(10 * time.Second)
 		go write(t.Context(), document.Op{Index: "products"})
 		synctest.Wait()
@@ -119,8 +119,8 @@ func TestWriterFails(t *testing.T) {
 	}
 }
 
-// What an index refuses for good, such as by its new mapping, the other one takes
-// all the same: the way back to it must not lack what was written meanwhile.
+// If one index refuses a document for good, for example by its new mapping, the other
+// index still gets it. A rollback must find the writes of the meantime.
 func TestWriterRefusedByOne(t *testing.T) {
 	refusal, away := sluice.Permanent(errors.New("mapping")), errors.New("away")
 	for _, tt := range []struct {

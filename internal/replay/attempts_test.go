@@ -15,7 +15,7 @@ import (
 
 func name(n string) router.Option { return router.Name(n) }
 
-// One attempt is enough for what need not be repeated: a skip is no failure.
+// A skip is not a failure: one attempt is enough.
 func TestSkipIsNoFailure(t *testing.T) {
 	w := world{fails: map[string]error{"one a": sluice.Skip("no use"), "two a": sluice.Permanent(errors.New("never"))}}
 	o := w.options()
@@ -26,8 +26,7 @@ func TestSkipIsNoFailure(t *testing.T) {
 	}
 }
 
-// Nothing forgets what is in a file: it is not given up for being old, whatever
-// its route says for records of a stream.
+// A file does not expire: replay ignores the route's maxAge.
 func TestNothingIsTooOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w world
@@ -46,8 +45,8 @@ func TestNothingIsTooOld(t *testing.T) {
 	})
 }
 
-// What a handler says is left is called again, alone, and counts as attempts of
-// the same record.
+// The rest that a handler returns is called again, alone. Its calls count as attempts
+// of the same record.
 func TestRemaining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w world

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// world is what a replay leaves behind.
+// world has the results of a replay.
 type world struct {
 	mu      sync.Mutex
 	handled []string // "route key sequence origin"
@@ -176,7 +176,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// What is wrong is told with its line, kept, and hinders nothing else.
+// A bad record is reported with its line, and goes to the file of failures. The others
+// run.
 func TestBad(t *testing.T) {
 	good := rec("a", 1)
 	for _, tt := range []struct {
@@ -265,8 +266,8 @@ func TestUndecodable(t *testing.T) {
 	}
 }
 
-// What fails is given up after some attempts; later changes of its item wait
-// behind it, others do not.
+// A failing record is given up after the attempts. Later changes of its item wait
+// behind it, other items do not.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{fails: map[string]error{"one a": errors.New("down"), "two b": sluice.Permanent(errors.New("never"))}}
@@ -322,8 +323,8 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// A replay that was stopped goes on at its offset: nothing is left out, and what
-// was settled is not repeated.
+// A stopped replay continues at its offset: it skips no record, and repeats no settled
+// one.
 func TestStopAndGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -434,7 +435,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A dry run tells what would run, of dead letters too, and runs nothing.
+// A dry run lists the routes of every record and dead letter, and runs nothing.
 func TestTell(t *testing.T) {
 	in := strings.Join([]string{
 		rec("a", 1), letter("a", 2, "one"), letter("a", 3, "gone"), "bad",

@@ -37,7 +37,7 @@ func TestOffsetOfALineWithSeveral(t *testing.T) {
 	})
 }
 
-// What runs when ctx ends has some time to end itself, and is handled then.
+// Handlers that run when ctx ends have some time to finish, and their records count.
 func TestGrace(t *testing.T) {
 	for _, tt := range []struct {
 		grace, takes time.Duration
@@ -72,7 +72,7 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// An input that is read for long tells how far it is, and at last where it ended.
+// A long input reports its progress, and at the end its last offset.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w world
@@ -115,7 +115,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// A line that is cut off keeps nothing from its neighbours, nor their offsets.
+// A line that is cut off does not change its neighbours or their offsets.
 func TestLinesApart(t *testing.T) {
 	in := "{\"cut\":\n" + rec("a", 1) + "\n" + "  " + rec("b", 2) + "\n" + "{\"off\n" + "[\n" + rec("c", 3) + "]\n" + "[\n  " + rec("d", 4) + "\n]\n" + rec("e", 5) + "\nx\n"
 	var w world
@@ -154,8 +154,8 @@ func TestLinesApart(t *testing.T) {
 	})
 }
 
-// What was not begun when the time came to stop is not behind the offset, whatever
-// kind of value it is in.
+// A record that had not begun at the stop is not before the offset, in any kind of
+// value.
 func TestStoppedBeforeItBegan(t *testing.T) {
 	event := `{"Records":[` + rec("b", 2) + "," + rec("c", 3) + `]}`
 	for kind, second := range map[string]string{
@@ -188,7 +188,7 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 	}
 }
 
-// What fails and cannot be kept is not passed over.
+// A failing record that cannot be stored stops the replay.
 func TestParkingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{fails: map[string]error{"one a": sluice.Permanent(errors.New("never"))}}

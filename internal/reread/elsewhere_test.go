@@ -33,8 +33,8 @@ func (noTable) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// A table of the same name in another Region is not asked: that the item is not
-// there would have somebody delete what is left of the record.
+// A table of the same name in another Region is not asked. Its missing item would be a
+// reason to delete the letter.
 func TestItemOfAnotherRegion(t *testing.T) {
 	r := New(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), HTTPClient: noTable{}})
 	_, err := r.Item(t.Context(), ordersARN, keyOf(t, `{"id":{"S":"1"}}`))
@@ -71,8 +71,8 @@ func TestItemOfAnotherAccount(t *testing.T) {
 	}
 }
 
-// An account without such a table says nothing of the item: with credentials of
-// another one, what is left of the record would be deleted.
+// A missing table says nothing about the item. With another account's credentials, the
+// letter would be deleted.
 func TestItemOfAnAccountWithoutTheTable(t *testing.T) {
 	r := New(aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), HTTPClient: noTable{}})
 	_, err := r.Item(t.Context(), ordersARN, keyOf(t, `{"id":{"S":"1"}}`))

@@ -85,8 +85,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// What is not there to its end is said to be so, also when the stream only gives
-// empty pages.
+// An incomplete range is reported as such, also if the stream gives only empty pages.
 func TestRangeWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, table, seqs, r := orders(t)
@@ -148,7 +147,7 @@ func TestRangeWithoutBeginning(t *testing.T) {
 	})
 }
 
-// One record is looked for in those shards alone that may hold it.
+// A record is looked for only in shards that may hold it.
 func TestRecordOfAnyShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := streamtest.NewService(t)
@@ -203,7 +202,7 @@ func TestRecordOfAnyShard(t *testing.T) {
 	})
 }
 
-// What passes is tried again, six times in all; what does not, is not.
+// Temporary errors are retried, six times in all. Other errors are not.
 func TestAgain(t *testing.T) {
 	for _, tt := range []struct {
 		fault streamtest.Fault
@@ -339,7 +338,7 @@ func TestItem(t *testing.T) {
 	}
 }
 
-// A record is found on whatever page of the listing its shard is.
+// A record is found with its shard on any page of the listing.
 func TestRecordOfManyShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := streamtest.NewService(t)

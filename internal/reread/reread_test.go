@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// What a stream has trimmed is said to be so, and never left out of a range.
+// Trimmed records are reported as such, and never silently missing from a range.
 func TestTrimmed(t *testing.T) {
 	svc := streamtest.NewService(t)
 	table := svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})

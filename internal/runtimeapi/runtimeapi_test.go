@@ -19,8 +19,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain makes the test binary double as the function: under the Runtime API
-// it speaks the protocol by hand, each payload telling what to do.
+// TestMain makes the test binary double as the function: under the Runtime API it
+// speaks the protocol by hand. Each payload has the action.
 func TestMain(m *testing.M) {
 	if api := os.Getenv("AWS_LAMBDA_RUNTIME_API"); api != "" {
 		function("http://"+api, os.Getenv("START"))

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Units flow at the configured rate over all segments, whatever the size of
-// pages and the share of calls that are throttled.
+// All segments together use units at the configured rate, for any page size and share
+// of throttled calls.
 func TestBudget(t *testing.T) {
 	for name, test := range map[string]struct {
 		capacity int64
@@ -108,8 +108,8 @@ func TestThrottlesBackOff(t *testing.T) {
 	})
 }
 
-// Answers that do not arrive whole are asked for again, and never taken for the
-// end of the segment; those that stay so end the reading.
+// A broken answer is asked for again, and never counts as the end of the segment. If
+// answers stay broken, the reading ends with an error.
 func TestBadAnswers(t *testing.T) {
 	for _, how := range []string{"cut", "damaged", "void", "InternalServerError", "ThrottlingException"} {
 		t.Run(how, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// What no other try mends is told at once.
+// An error that no retry repairs is returned at once.
 func TestFatal(t *testing.T) {
 	for code, want := range map[string]string{
 		"ResourceNotFoundException": "Is it spelt as in the service",
@@ -177,7 +177,7 @@ func TestFatal(t *testing.T) {
 	}
 }
 
-// Whoever has enough of a Scan leaves nothing behind: no goroutine, no call.
+// A caller that stops a Scan early leaves no goroutine and no call.
 func TestScanEndsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStub(200)

@@ -42,8 +42,8 @@ func TestEscalationsNeverFire(t *testing.T) {
 	})
 }
 
-// What a route fails for is parked on demand, in each segment, and the backfill
-// comes to its end.
+// The failing items of a route are parked on request, in each segment, and the backfill
+// ends.
 func TestFailingItemsAreParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, store := newStub(60), started(t)
@@ -80,8 +80,8 @@ func TestFailingItemsAreParked(t *testing.T) {
 	})
 }
 
-// What fails for good is a dead letter, and can be redriven once its cause is
-// mended; what fails now and then is tried again.
+// A permanent failure becomes a dead letter, and can be redriven after the repair. A
+// temporary failure is retried.
 func TestDeadLettersAreRedriven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, store := newStub(60), started(t)
@@ -210,8 +210,8 @@ func (f *flaky) PutValue(ctx context.Context, app, name string, data []byte) err
 	return f.Memory.PutValue(ctx, app, name, data)
 }
 
-// A store that fails for a while holds nothing up, is told, and has the
-// progress as soon as it works again.
+// A store that fails for a while delays nothing and is reported. It gets the progress
+// as soon as it works again.
 func TestStoreFailsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, store := newStub(100), &flaky{Memory: started(t)}
@@ -248,7 +248,7 @@ func TestStoreFailsForAWhile(t *testing.T) {
 			t.Errorf("%d items came again; %v", calls, s.Troubles())
 		}
 
-		// One that is broken at the start refuses the start.
+		// A store that is broken at the start ends the start.
 		store.broken.Store(true)
 		o.Again = true
 		if err := newSource(t, st, routed(into(&again)), o).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "store the progress") {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// seen is what handlers were called with.
+// seen are the records that handlers got.
 type seen struct {
 	mu    sync.Mutex
 	calls map[string]int

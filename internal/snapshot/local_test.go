@@ -91,8 +91,8 @@ func (tb localTable) remove(i int) {
 	}
 }
 
-// documents holds one version of each item, and what was deleted, as an index
-// with external versions does.
+// documents holds one version of each item and of each deletion, like an index with
+// external versions.
 type documents struct {
 	mu  sync.Mutex
 	all map[string]document
@@ -135,8 +135,8 @@ func (d *documents) is(want map[string]int64) (wrong string) {
 	return ""
 }
 
-// A table that is written to all the while, read from its stream and whole,
-// ends as what it is: stale, missing and deleted items are none.
+// A table is written to all the time, and read by stream and backfill. In the end the
+// documents equal the table: no stale, missing or deleted item.
 func TestLocalBackfillBesideWrites(t *testing.T) {
 	const items = 400
 	tb := newLocalTable(t)

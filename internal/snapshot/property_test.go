@@ -42,9 +42,8 @@ func (m *mortal) DeleteValue(ctx context.Context, app, name string) error {
 	return m.Memory.DeleteValue(ctx, app, name)
 }
 
-// Whatever the sizes of pages and windows, the number of segments, the answers
-// that fail and the moments at which the process is killed: every item that is
-// there from the beginning to the end is handled at least once.
+// For any size of pages and windows, number of segments, failing answers and kills:
+// every item that exists all the time is handled at least once.
 func TestNothingIsSkipped(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

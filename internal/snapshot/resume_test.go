@@ -40,8 +40,8 @@ func half(t *testing.T, st *stub, o Options) (handled int) {
 	return handled
 }
 
-// What was settled does not come again, unless what is asked for is another
-// backfill. The log says which it is.
+// Settled items do not come again, unless the backfill is another one. The log says
+// which.
 func TestResume(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Options, *stub, Store)
@@ -79,7 +79,7 @@ func TestResume(t *testing.T) {
 				var got seen
 				s := run(t, st, routed(into(&got)), o)
 				calls, _ := got.count()
-				// Of each segment, what was settled behind the last whole page comes again.
+				// In each segment, items settled after the last whole page come again.
 				if again := calls + before - 90; test.anew == "" && (again < 0 || again > 3*st.pageSize) {
 					t.Errorf("%d handled before, %d after, of 90", before, calls)
 				} else if test.anew != "" && calls != 90 {
@@ -100,8 +100,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A table that is deleted and created again while it is read may have lost
-// what was before the key that the reading went on from.
+// A table is deleted and created again during the scan. The scan may miss new items
+// before its current key.
 func TestRecreatedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, store := newStub(50), started(t)

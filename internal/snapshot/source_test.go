@@ -70,8 +70,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Who reads in the log that a backfill is finished, now or before, finds it in
-// the metrics, too.
+// When the log says that a backfill is finished, now or earlier, the metrics say so,
+// too.
 func TestTellsTheEndInNumbersFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told bytes.Buffer

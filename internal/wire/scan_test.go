@@ -41,7 +41,7 @@ func TestDecodeScan(t *testing.T) {
 	if k, n := string(rec.Keys.Raw()), string(rec.New.Raw()); k != `{"pk":{"S":"a\u0062<"},"sk":{"N":"7"}}` || n != `{"n":{"N":"1"},"pk":{"S":"a\u0062<"},"sk":{"N":"7"}}` {
 		t.Errorf("keys %s, image %s", k, n)
 	}
-	// What is parked of it decodes to the same.
+	// Its parked bytes decode to the same record.
 	again := sluice.DecodeRecord(bytes.Clone(rec.Raw()))
 	if again.Err() != nil || summary(again) != summary(rec) {
 		t.Errorf("its text is %s\nwhich is   %s\nrather than %s (%v)", rec.Raw(), summary(again), summary(rec), again.Err())
@@ -117,7 +117,7 @@ func TestDecodeScanRefuses(t *testing.T) {
 	}
 }
 
-// One item that is none hides no other, and stays one when it is read again.
+// An invalid item hides no other item, and is also invalid when read again.
 func TestDecodeScanBadItem(t *testing.T) {
 	page := decodeScan(t, `{"Items":[{"pk":{"S":"a"}},{"pk":{"S":"b"},"v":{"B":"?"}},{"pk":{"S":"c"}}],"Count":3}`, scanSource("pk"))
 	for i, rec := range page.Records {
@@ -131,7 +131,7 @@ func TestDecodeScanBadItem(t *testing.T) {
 	}
 }
 
-// Whatever an answer holds, each record is what its text says.
+// For any answer, each record equals its text.
 func FuzzDecodeScan(f *testing.F) {
 	for _, data := range []string{
 		`{"Items":[{"pk":{"S":"a"}},{"pk":{"S":"b"},"v":{"B":"?"}}],"Count":2,"LastEvaluatedKey":{"pk":{"S":"b"}}}`,

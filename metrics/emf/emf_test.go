@@ -69,8 +69,8 @@ func documents(t *testing.T, out []byte) []map[string]any {
 	return docs
 }
 
-// checkTargets checks what a schema cannot say: every dimension is a text, and
-// every metric a number or some, beside _aws.
+// checkTargets checks rules beyond the schema: beside _aws, every dimension is a text,
+// and every metric a number or a list of numbers.
 func checkTargets(t *testing.T, doc map[string]any) {
 	t.Helper()
 	for _, d := range doc["_aws"].(map[string]any)["CloudWatchMetrics"].([]any) {
@@ -103,7 +103,7 @@ func declaredAs(name string) *metrics.Metric {
 	panic(name)
 }
 
-// What seldom happens has a line when it does.
+// A rare event has a line when it happens.
 func TestCount(t *testing.T) {
 	var out bytes.Buffer
 	m := New(&out, Options{Dimensions: []Dimension{}})
@@ -171,7 +171,7 @@ func TestLines(t *testing.T) {
 		}
 		documents(t, out.Bytes())
 
-		// The next invocation begins anew, and tells of nothing that was idle.
+		// The next invocation begins at zero, and has no idle metrics.
 		out.Reset()
 		m.Lambda().Invoked(lambda.Invocation{Err: errors.New("not an event")})
 		docs := documents(t, out.Bytes())
@@ -181,8 +181,7 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// What is in nobody's hand, such as a route's name, makes no line that
-// CloudWatch refuses.
+// Names from outside, such as a route's, never make a line that CloudWatch refuses.
 func TestAnyName(t *testing.T) {
 	var out bytes.Buffer
 	var dims []Dimension
@@ -267,7 +266,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Concurrent invocations share what happened: nothing is lost or told twice.
+// Concurrent invocations share the counts: no event is lost or counted twice.
 func TestConcurrentInvocations(t *testing.T) {
 	var out bytes.Buffer
 	m := New(&out, Options{})

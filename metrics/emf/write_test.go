@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
-// writes keeps what each call of Write was given.
+// writes keeps the bytes of each Write.
 type writes []string
 
 func (w *writes) Write(p []byte) (int, error) {
@@ -18,9 +18,8 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Standard output may be the pipe that the log goes to. What a pipe takes at
-// once is 4096 bytes: a line that is longer, or that begins within what is, may
-// have another's in its middle.
+// Standard output may be the same pipe as the log. A pipe writes up to 4096 bytes at
+// once: another line may cut a longer line, or one in a later part of a longer write.
 func TestEachLineIsOneWriteThatAPipeTakesAtOnce(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", strings.Repeat("f", 64)) // as long as one can be
 	var w writes

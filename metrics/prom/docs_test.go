@@ -19,7 +19,7 @@ const page = "../../docs/metrics.md"
 
 const head = `# Metrics
 
-A daemon serves these series on ` + "`/metrics`" + `, beside those of Go and the process. A program of ` + "`run.Main`" + ` does, too; others use [metrics/prom](../metrics/prom/doc.go). Give ` + "`Setup.Metrics`" + ` to the options of your handlers and sinks; [declare your own](../metrics/metrics.go) by ` + "`metrics.New`" + `. Histograms have classic and native buckets. The lag to alert on is ` + "`sluice_watermark_age_seconds`" + `: see [operations](operations.md#numbers-to-alert-on).
+Daemons and programs of ` + "`run.Main`" + ` serve these series on ` + "`/metrics`" + `, beside those of Go and the process; others use [metrics/prom](../metrics/prom/doc.go). Give ` + "`Setup.Metrics`" + ` to the options of your handlers and sinks; [declare your own](../metrics/metrics.go) by ` + "`metrics.New`" + `. Histograms have classic and native buckets. The lag to alert on is ` + "`sluice_watermark_age_seconds`" + `: see [operations](operations.md#numbers-to-alert-on).
 
 <!-- Made of the code by go test ./metrics/prom -update. -->
 

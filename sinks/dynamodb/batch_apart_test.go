@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A table that is throttled holds up no other, but for those writes that share
-// a request with the first that is refused.
+// A throttled table does not delay others, except writes in the first refused request.
 func TestAThrottledTableHoldsUpNoOther(t *testing.T) {
 	for name, reply := range map[string]func(writes []string) stubbed{
 		"unprocessed": func(writes []string) (a stubbed) {

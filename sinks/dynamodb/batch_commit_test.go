@@ -16,8 +16,8 @@ import (
 	"github.com/sluicehq/sluice/internal/tally"
 )
 
-// What fails is told to the one whose write it is; what may pass is written
-// again, the rest is not.
+// The caller of a failed write gets its error. The sink retries only writes that may
+// succeed.
 func TestRequestsThatFail(t *testing.T) {
 	const permanent, plain = "permanent", "plain"
 	refuseOf := func(part, code string) func(int, []string) stubbed {
@@ -187,8 +187,8 @@ func TestACommitEndsInTime(t *testing.T) {
 	})
 }
 
-// Writes flow at the rate of the budget by what the answers say, and those of
-// other tables do not wait.
+// The consumed units in the answers keep writes at the budget's rate. Writes of other
+// tables do not wait.
 func TestWritesKeepTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tablesStub{delay: time.Millisecond, units: func(table, _ string) float64 { return map[string]float64{"slow": 3, "free": 1}[table] }}
@@ -273,8 +273,8 @@ func TestACommitWithABudgetEndsInTime(t *testing.T) {
 	})
 }
 
-// Put asks for the key of a table once, whoever comes meanwhile; an error is
-// not kept, nor is one caller's end another's.
+// Concurrent Puts ask for a table's key once. An error is not cached. A caller that
+// gives up does not end the others.
 func TestTheKeyIsAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tablesStub{delay: time.Second}

@@ -27,8 +27,8 @@ func (o *oneRoute) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Route
 	return append(dst, &o.route), nil
 }
 
-// Handlers that wait behind one another for a key hold up neither other
-// handlers nor a batch: nothing here waits for a linger, and four may run.
+// Handlers that wait for one key do not delay other handlers or a batch. In this test
+// four handlers may run, and nothing waits for a linger.
 func TestHandlersBehindOneKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tablesStub{delay: 10 * time.Millisecond}
@@ -109,8 +109,8 @@ func TestWaitingForAKeyIsCounted(t *testing.T) {
 	})
 }
 
-// Against the plainest oracle: of each key, the last write that was called and
-// succeeded is what there is, whatever fails meanwhile.
+// The oracle: for each key, the table has the last write that was called and succeeded,
+// with any failures in between.
 func TestTheLastWriteOfEachKeyWins(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -224,7 +224,7 @@ func TestServerRefusesWholeItemsOfAnIndexOfKeys(t *testing.T) {
 	}
 }
 
-// Good writes get through beside those that the server will never take.
+// Good writes succeed beside writes that the server always refuses.
 func TestServerRefusesSomeWrites(t *testing.T) {
 	st, table := openLocal(t, dynamodb.Options{}), newTable(t, types.ScalarAttributeTypeS)
 	good := func(i int) sluice.Item {

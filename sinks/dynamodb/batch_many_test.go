@@ -38,9 +38,8 @@ func TestPutAllAsksOnce(t *testing.T) {
 	})
 }
 
-// The panic of a meter is the caller's, whichever request it comes from, and
-// comes when nothing is on its way any more. The next write of a key is not
-// held up.
+// A meter's panic reaches the caller, from any request, after all requests have ended.
+// The next write of a key does not wait.
 func TestPutAllAndAMeterThatPanics(t *testing.T) {
 	for n := range 4 {
 		synctest.Test(t, func(t *testing.T) {

@@ -197,9 +197,8 @@ func TestDeleteAllGoesSeveralAtATime(t *testing.T) {
 	}
 }
 
-// A key that repeats is written in the order of the list; a write that failed
-// for the moment holds back the later ones of its key, one that failed for
-// good does not.
+// Writes of a repeated key keep the order of the list. A temporary failure holds back
+// later writes of its key, a permanent failure does not.
 func TestPutAllWithRepeatedKeys(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -265,8 +264,8 @@ func TestCallsWithKeysInCommon(t *testing.T) {
 	})
 }
 
-// Who gives up waiting for an earlier write of its key writes nothing and
-// holds up nobody.
+// A caller that gives up behind an earlier write of its key writes nothing, and delays
+// nobody.
 func TestGivingUpBehindAnEarlierWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tablesStub{delay: time.Second}

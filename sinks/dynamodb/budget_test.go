@@ -27,7 +27,7 @@ func consumed(table string, n float64) []types.ConsumedCapacity {
 	return []types.ConsumedCapacity{{TableName: &table, CapacityUnits: &n}}
 }
 
-// Whatever the estimates were, what the answers say flows at the rate.
+// The units in the answers keep the rate, for any estimates.
 func TestBudgetKeepsTheRate(t *testing.T) {
 	for name, estimate := range map[string]float64{"exact": 5, "too low": 1, "too high": 50, "none": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestBudgetKeepsTheRate(t *testing.T) {
 	}
 }
 
-// Those who wait together go one after another, first come, first served.
+// Waiting callers go in the order of their arrival.
 func TestBudgetServesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := budgeted(t, Options{Budget: map[string]float64{"t": 10}})
@@ -129,7 +129,7 @@ func TestBudgetOfLessThanOne(t *testing.T) {
 	})
 }
 
-// Who gives up, or gets no answer, has taken nothing.
+// A caller that gives up, or gets no answer, takes no units.
 func TestBudgetIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := budgeted(t, Options{Budget: map[string]float64{"t": 10, "u": 10}})

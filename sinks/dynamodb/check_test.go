@@ -64,8 +64,8 @@ func TestCheckOfAServiceThatBegins(t *testing.T) {
 	})
 }
 
-// What is wrong with one table does not hide what is wrong with another, and
-// what Check has learnt, Put does not ask for.
+// Check reports the mistakes of all tables. Put does not ask again for keys that Check
+// has read.
 func TestCheckOfSeveral(t *testing.T) {
 	s := tablesStub{}
 	n := 0

@@ -170,7 +170,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// After a lost answer, what is found may be what was written.
+// After a lost answer, the found item may be the written one.
 func TestWriteAfterALostAnswer(t *testing.T) {
 	const gone = `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"}`
 	own := item.Of(item.String("pk", "k"), item.Number("n", "1"))
@@ -283,7 +283,7 @@ func TestTransact(t *testing.T) {
 	}
 }
 
-// What is written is taken from the budget, and told.
+// Writes use units of the budget, and the metric counts them.
 func TestWritesAreConsumed(t *testing.T) {
 	var counts tally.Tally
 	w := &wire{t: t}

@@ -93,7 +93,7 @@ func TestGuardIsAskedAfterTheWaitForTheBudget(t *testing.T) {
 		if g.deleted != 125 || g.held != 175 || g.failed != nil || took > 5250*time.Millisecond+time.Millisecond {
 			t.Errorf("%d deleted, %d held back in %v, %v", g.deleted, g.held, took, g.failed)
 		}
-		// What was held back is not taken from the budget: it is as the last request left it.
+		// Held back writes use no units: the budget is as after the last request.
 		began := time.Now()
 		if err := st.Delete(t.Context(), "t", thing("x", "")); err != nil || time.Since(began) > 2*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -101,8 +101,8 @@ func TestGuardIsAskedAfterTheWaitForTheBudget(t *testing.T) {
 	})
 }
 
-// A throttled request waits, and is asked about again before each repetition; so
-// is what comes back unprocessed, and each half of a request that is divided.
+// The guard is asked again before each repetition of a throttled request. The same
+// holds for unprocessed writes, and for each half of a divided request.
 func TestGuardIsAskedBeforeEachRepetition(t *testing.T) {
 	throttle := stubbed{code: "ProvisionedThroughputExceededException"}
 	for name, reply := range map[string]stubbed{"throttled": throttle, "unprocessed": {back: []string{"t-0000", "t-0001"}}, "lost": {lost: true}} {
@@ -189,7 +189,7 @@ func TestGuardThatFails(t *testing.T) {
 	}
 }
 
-// Each key has one result: also one that is no key, or is there twice.
+// Each key has one result: also an invalid or repeated key.
 func TestDoneIsToldOfEachKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s tablesStub

@@ -122,8 +122,8 @@ func TestOnceTellsTablesOfAUnitApart(t *testing.T) {
 	})
 }
 
-// Where the key of what is put is not known, DynamoDB says whether an item is
-// touched twice.
+// If the key of a put item is unknown, DynamoDB finds out whether a transaction touches
+// an item twice.
 func TestOnceDoesNotGuessKeys(t *testing.T) {
 	put := func(sk string) dynamo.Op {
 		return dynamo.Put("things", item.Of(item.String("pk", "a"), item.String("sk", sk)))
@@ -145,9 +145,8 @@ func TestOnceDoesNotGuessKeys(t *testing.T) {
 	}
 }
 
-// What is wrong with one unit is not told of another that shared its last
-// request, also when the time is over with the answer: as a permanent error it
-// would have the other's record parked.
+// A unit's error never reaches another unit of the same request, also when the time
+// ends with the answer. A permanent error would park the other's record.
 func TestOnceThatRanOutOfTimeIsNotBlamedForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})

@@ -54,7 +54,7 @@ func TestOnceGoesOnBesideASlowRequest(t *testing.T) {
 	})
 }
 
-// Of two transactions of one commit, the caller of the fast one does not wait for
+// In a commit of two transactions, the caller of the fast transaction does not wait for
 // the slow one.
 func TestOnceAnswersBesideASlowTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestOnceAnswersBesideASlowTransaction(t *testing.T) {
 	})
 }
 
-// What comes while a transaction holds an item waits for it, together; but not for
-// one that hangs.
+// Units that come while a transaction holds an item wait together. They do not wait for
+// a hanging transaction.
 func TestOnceWaitsForItemsOnTheirWay(t *testing.T) {
 	for took, free := range map[time.Duration]time.Duration{100 * time.Millisecond: 100 * time.Millisecond, 3 * time.Second: slowTransaction} {
 		synctest.Test(t, func(t *testing.T) {

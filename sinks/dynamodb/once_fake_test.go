@@ -16,9 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// service is what TransactWriteItems does, for the expressions that the tests
-// use. Items are busy while a request is under way: another one that touches
-// them is cancelled, as the service does it.
+// service fakes TransactWriteItems for the tests' expressions. A running request locks
+// its items. As in the service, another request for such an item is cancelled.
 type service struct {
 	t      *testing.T
 	faults faults

@@ -133,7 +133,7 @@ func TestServerCountsExactly(t *testing.T) {
 	}
 }
 
-// What the server says of each unit is not held against the others.
+// The server's reason for one unit does not fail the others.
 func TestServerReasons(t *testing.T) {
 	w := newWorld(t)
 	w.put(t, w.counters, keyed("a"))
@@ -204,7 +204,7 @@ func TestServerDoesNotBringBackWhatWasDeleted(t *testing.T) {
 	}
 }
 
-// What stands for an Add that is dropped is written with its marker, once.
+// The Else of a dropped Add is written once, with the marker.
 func TestServerWritesInPlaceOfAnAdd(t *testing.T) {
 	w := newWorld(t)
 	w.put(t, w.counters, keyed("there"))

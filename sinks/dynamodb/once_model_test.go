@@ -26,7 +26,7 @@ func marker(format string, args ...any) dynamo.Marker {
 	return dynamo.NewMarker("markers", fmt.Sprintf(format, args...), time.Unix(1700000000, 0))
 }
 
-// planned is a unit with what is to become of it.
+// planned is a unit with its expected outcome.
 type planned struct {
 	unit      dynamo.Unit
 	dropped   []int
@@ -220,7 +220,7 @@ func (p *planned) check(got dynamo.Applied, err error) string {
 	return ""
 }
 
-// compare adds up what was applied, one unit after another.
+// compare adds up the applied units, one after another.
 func (s *service) compare(t *testing.T, plans []planned, first map[int]int, faultless bool) {
 	want := map[string]*big.Int{}
 	for i, p := range plans {

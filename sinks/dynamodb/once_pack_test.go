@@ -33,7 +33,7 @@ func TestOnceKeepsTransactionsApart(t *testing.T) {
 	}
 }
 
-// Of two units that cannot go together the older one goes first.
+// If two units cannot share a transaction, the older unit goes first.
 func TestOnceSendsTheOldestFirst(t *testing.T) {
 	st := newService(t, 1, faults{}).store(Options{})
 	st.once.send = func(context.Context, *dynamodb.TransactWriteItemsInput) error { return nil }
@@ -54,7 +54,7 @@ func TestOnceSendsTheOldestFirst(t *testing.T) {
 	}
 }
 
-// What DynamoDB says of a condition that an Add with Create has not drops nothing.
+// An Add with Create has no condition: a failed condition drops nothing of it.
 func TestOnceDropsNothingThatIsCreated(t *testing.T) {
 	s := newService(t, 1, faults{})
 	s.answer = func(n int, _ *dynamodb.TransactWriteItemsInput) error {

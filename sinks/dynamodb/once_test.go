@@ -255,7 +255,7 @@ func TestCancellationReasons(t *testing.T) {
 						t.Errorf("e%d: %+v %v", i, r.applied, r.err)
 					}
 				}
-				// Which goes first of those that go apart is left to chance, as the backoff is.
+				// The order of separate transactions is random, because the backoff is.
 				if slices.Sort(s.steps); c.steps != nil && !slices.Equal(s.steps, c.steps) {
 					t.Errorf("transactions of %v operations, want %v", s.steps, c.steps)
 				}
@@ -302,7 +302,7 @@ func TestOnceFindsTheUnitToBlame(t *testing.T) {
 	}
 }
 
-// What the SDK itself refuses to send is one unit's fault, too.
+// If the SDK refuses to send a request, only the unit at fault fails.
 func TestOnceFindsTheUnitThatCannotBeSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &tablesStub{other: func(string) (int, string) { return 200, `{}` }}
@@ -378,7 +378,7 @@ func TestOnceKeepsTheTurn(t *testing.T) {
 	})
 }
 
-// What is sent has a result to come, though its caller's time is over.
+// A caller waits for the result of a sent request, also after its time is over.
 func TestOnceWaitsForWhatIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})
@@ -460,8 +460,7 @@ func TestOnceInTime(t *testing.T) {
 	})
 }
 
-// A panic of what is called during a request is its callers' error, and leaves
-// nothing behind that others wait for.
+// A panic during a request becomes an error of its callers, and blocks nobody else.
 func TestOnceSurvivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})

@@ -87,8 +87,7 @@ func (a *answers) Do(*http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// The SDK repeats no write that met a transaction, unless it is told to, as
-// docs/counters.md says.
+// The SDK retries a transaction conflict only with the retryer of docs/counters.md.
 func TestSDKRepeatsConflictsWhenTold(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

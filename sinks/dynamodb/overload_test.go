@@ -12,8 +12,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// What DynamoDB refuses for load is Overloaded, whichever call it refuses, and
-// nothing else is.
+// Every refusal for load is Overloaded, for every call. No other error is.
 func TestOverloaded(t *testing.T) {
 	calls := map[string]func(context.Context, *Store) error{
 		"Put":      func(ctx context.Context, s *Store) error { return s.Put(ctx, "t", thing("a", "1")) },

@@ -63,8 +63,8 @@ func TestWritesEndInTime(t *testing.T) {
 	}
 }
 
-// Only a lost answer lets what is found be one's own. After a conflict nothing
-// was written, so that what is found was there before.
+// Only after a lost answer may the found item be the caller's own write. A conflict
+// wrote nothing: the item was there before.
 func TestWriteFindsItsOwn(t *testing.T) {
 	put := dynamo.Put("t", thing("a", "1")).If("attribute_not_exists(pk)")
 	del := dynamo.Delete("t", thing("a", "")).If("attribute_exists(pk)")

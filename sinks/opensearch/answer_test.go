@@ -17,7 +17,7 @@ func opsOf(ops []document.Op) asked { return func(i int) *document.Op { return &
 func TestParseAnswer(t *testing.T) {
 	ops := []document.Op{put("i", "a", ""), del("i", `"<&>\`+"\x00é"), put("alias", "c", "")}
 	results := make([]result, 3)
-	// As a cluster answers without filter_path, with what it may add.
+	// An answer without filter_path, with members that a cluster may add.
 	err := parseAnswer([]byte(` {"took":30, "ingest_took":1,"errors":true,"x":{"y":[1,"]}",{"z":null}]},"items":[
 		{"index":{"_index":"i","_id":"a","_version":1,"result":"created","_shards":{"total":2,"successful":1,"failed":0},"_seq_no":0,"_primary_term":1,"status":201}},
 		{"delete":{"status":404,"_id":"\"<&>\\\u0000\u00e9","_index":"i"}},
@@ -30,7 +30,7 @@ func TestParseAnswer(t *testing.T) {
 	if diff := cmp.Diff(want, results, cmp.AllowUnexported(result{}, said{})); diff != "" {
 		t.Error(diff)
 	}
-	// An error that is a text; one that is null; an item without a status.
+	// An error as a text, an error that is null, an item without a status.
 	err = parseAnswer([]byte(`{"items":[{"index":{"_id":"a","error":"boom","status":500}},{"delete":{"_id":"\"<&>\\\u0000é","error":null}},{"index":{"_id":"c","status":200}}]}`), opsOf(ops), results)
 	if err != nil {
 		t.Fatal(err)
@@ -160,8 +160,8 @@ func TestParseAnswerDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// What encoding/json refuses is never believed for the items' sake; what both
-// read, both read alike.
+// If encoding/json refuses an answer, the parser must not report success. If both parse
+// it, the results are equal.
 func FuzzParseAnswer(f *testing.F) {
 	f.Add([]byte(`{"took":1,"errors":false,"items":[{"index":{"_index":"i","_id":"a","status":201}},{"delete":{"_index":"j","_id":"\u0062","status":404,"error":{"type":"t","reason":"r"}}}]}`))
 	f.Add([]byte(`{"items":[{"index":{"_id":"a"}},{"delete":{"_id":"b","error":"x","y":{"z":[1]}}}]}`))

@@ -18,10 +18,10 @@ func TestEncode(t *testing.T) {
 		{put("i", "a", `{"n":1}`), `{"index":{"_index":"i","_id":"a"}}` + "\n" + `{"n":1}` + "\n"},
 		{putAt("i", "a", 9007199254740993, "{}"), `{"index":{"_index":"i","_id":"a","version":9007199254740993,"version_type":"external"}}` + "\n{}\n"},
 		{document.Op{Action: document.Delete, Index: "i", ID: "a", Routing: "r", Fence: document.NewerOrEqual}, `{"delete":{"_index":"i","_id":"a","routing":"r","version":0,"version_type":"external_gte"}}` + "\n"},
-		// What JSON has not to escape is sent as it is.
+		// Characters that JSON need not escape are sent unchanged.
 		{del(`i<&>`, `<a href="x">&\é☃😀`+"\u2028"), `{"delete":{"_index":"i<&>","_id":"<a href=\"x\">&\\é☃😀` + "\u2028" + `"}}` + "\n"},
 		{del("i", "a\x00\x1f\n\r\tb\x7f"), `{"delete":{"_index":"i","_id":"a\u0000\u001f\n\r\tb` + "\x7f" + `"}}` + "\n"},
-		// A body on several lines goes on one; what is within strings stays.
+		// A body of several lines becomes one line. Its strings stay unchanged.
 		{put("i", "a", " {\n  \"a\" : \"x\\n\\u0000\\\" <&>\",\r\n\t\"b\":[1.50, 1e400]\n} \n"), `{"index":{"_index":"i","_id":"a"}}` + "\n" + `{"a":"x\n\u0000\" <&>","b":[1.50,1e400]}` + "\n"},
 		{put("i", "a", `{"a":"\u2028 <&> `+"\u2028"+`"}`), `{"index":{"_index":"i","_id":"a"}}` + "\n" + `{"a":"\u2028 <&> ` + "\u2028" + `"}` + "\n"},
 	} {
@@ -35,7 +35,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// What an operation can never be written for leaves no trace in the request.
+// An operation that encode refuses leaves no bytes in the request.
 func TestEncodeLeavesOutWhatItRefuses(t *testing.T) {
 	var e encoder
 	for _, op := range []document.Op{put("i", "a", "{\n}"), put("i", "bad", "{\n\"a\n}"), put("j", "bad", "[]"), put("j", "b", "{}")} {
@@ -56,8 +56,8 @@ func TestEncodeDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Whatever is encoded is read back by encoding/json as what it was, on exactly
-// as many lines as it should have.
+// encoding/json reads every encoded operation back unchanged, on the expected number of
+// lines.
 func FuzzEncode(f *testing.F) {
 	f.Add("i", "a", "", "{}", int64(0), byte(0))
 	f.Add("i<&>", "a\"\\\x00\n", "r\u2028", "{\"a\":\n1}", int64(1)<<62, byte(1))

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// A document cannot be compared: its write is not done, not lost, and never taken
-// for one that cannot succeed.
+// A document cannot be compared: its write is not done, not lost, and not a permanent
+// failure.
 func TestExactWithoutAnAnswer(t *testing.T) {
 	older := string(exact("a", 8, false).Body)
 	there := `{"docs":[{"_index":"i","_id":"a","found":true,"_version":128,"_seq_no":0,"_source":` + older + `}]}`

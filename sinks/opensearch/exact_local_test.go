@@ -22,9 +22,9 @@ import (
 )
 
 // The changes of documents come in any order, several times and by two writers, in
-// rounds. After each round every document is the latest change; those that came with
-// a deletion are tombstones. Between rounds tombstones are swept, and the index
-// forgets such deletions within a second.
+// rounds. After each round every document shows the latest change, and deleted
+// documents are tombstones. Between rounds tombstones are swept, and the index forgets
+// swept tombstones within a second.
 func TestLocalExact(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		c := connected(t, Connection{URLs: []string{url}})
@@ -72,8 +72,9 @@ func TestLocalExactOverRestarts(t *testing.T) {
 	})
 }
 
-// atChange is the write of change n of a document, as a projection makes it: with a
-// number as AWS writes them, of which about four in a row have one version.
+// atChange is the write of change n of a document, as a projection makes it. Its
+// sequence number is like those of AWS: about four numbers in a row have the same
+// version.
 func atChange(t *testing.T, index, id string, n int, gone bool) document.Op {
 	p, err := projection.New(nil, projection.Options{Index: index, ID: "{id}", Version: projection.BySequence()})
 	if err != nil {
@@ -94,7 +95,8 @@ func atChange(t *testing.T, index, id string, n int, gone bool) document.Op {
 	return ops[0]
 }
 
-// exactRounds calls before each round is checked, and then after with what is there.
+// exactRounds calls before ahead of each round's check, and then after with the
+// documents.
 func exactRounds(t *testing.T, c *Client, index string, rounds int, before func(), after func([]document.Doc)) {
 	const documents, changes = 25, 10
 	gone := map[int]bool{} // by change: it deletes all documents
@@ -195,8 +197,8 @@ func TestLocalUnchanged(t *testing.T) {
 	})
 }
 
-// streamtest.Index, which stands in for a sink, takes and refuses the same changes,
-// and says the same of what refused them.
+// streamtest.Index accepts and refuses the same changes as a sink, with the same
+// reasons.
 func TestLocalExactIsLikeTheIndexOfTests(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		c := connected(t, Connection{URLs: []string{url}})

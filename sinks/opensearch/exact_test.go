@@ -110,8 +110,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// What was deleted there at a version that no change has, such as a document of
-// another program, is no later change: the write is not done, and not lost.
+// A document was deleted at a version above every change, for example by another
+// program. That is no later change: the write is not done, and not lost.
 func TestExactOverAGreatDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{docs: map[string]stored{"i\x00a\x00": {version: 1 << 62, gone: true}}}
@@ -151,8 +151,8 @@ func TestExactMadeByTwoWriters(t *testing.T) {
 	})
 }
 
-// A document that goes between its read and the write by revision is written anew,
-// also at the last version below the next one.
+// A document may disappear between its read and the write by revision. Then the sink
+// writes it again, also at the last version below the next one.
 func TestExactGoneBeforeItsWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{docs: map[string]stored{"i\x00a\x00": {version: 190, body: string(exact("a", 8, false).Body)}}}
@@ -172,8 +172,8 @@ func TestExactGoneBeforeItsWrite(t *testing.T) {
 	})
 }
 
-// A tombstone has nothing to do where a later deletion is remembered, such as that
-// of a tombstone that was swept.
+// A tombstone is not written if the index remembers a later deletion, for example of a
+// swept tombstone.
 func TestExactTombstoneUnderADeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{docs: map[string]stored{"i\x00a\x00": {version: 1 << 20, gone: true}}}
@@ -228,8 +228,8 @@ func TestExactForgetsRevisions(t *testing.T) {
 	})
 }
 
-// A field that is not a mark is of another program, and nothing is written over
-// it; nor is what waits for the moment lost.
+// A mark of another form belongs to another program: the sink does not overwrite it,
+// and does not lose the write.
 func TestExactBesideAnotherWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{docs: map[string]stored{"i\x00a\x00": {version: 99, body: `{"sluice":7}`}}}
@@ -334,8 +334,8 @@ func exactHistory(t *testing.T, seed uint64) {
 	}
 }
 
-// How many requests changes of one version cost: one each while one sink writes
-// them, and three where another sink wrote the change before.
+// Changes of one version cost one request each while one sink writes them, and three
+// after another sink's change.
 func TestExactRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{}
@@ -366,8 +366,8 @@ func TestExactRequests(t *testing.T) {
 	})
 }
 
-// Whoever asks what refused a write learns of the whole document, or that an index
-// remembers a deletion. Others read marks alone.
+// A caller that asks for the refusing document gets it whole, or learns that the index
+// remembers a deletion. Other calls read marks only.
 func TestExactSaysWhatRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		later := string(exact("", 10, false).Body)

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
-// A document is written with the version of its item: what was older changes
-// nothing. One that the mapping refuses is permanent, and names its reason.
+// A document has the version of its item: an older write changes nothing. A document
+// that the mapping refuses is a permanent failure with its reason.
 func Example() {
 	// In place of a cluster.
 	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

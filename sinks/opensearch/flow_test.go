@@ -22,8 +22,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// changes returns n changes of items of one type, of which each has its own key
-// if keys is n.
+// changes returns n changes of items of one type, with keys different keys.
 func changes(n, keys int) []sluice.Record {
 	recs := make([]sluice.Record, n)
 	for i := range recs {
@@ -72,8 +71,8 @@ func TestFlowFillsRequests(t *testing.T) {
 	})
 }
 
-// Callers that wait for room in the budget count as waiting, so that what they
-// wait for is sent.
+// Callers that wait for room in the budget count as waiting. So the batch that holds
+// the room is sent.
 func TestBudgetDoesNotStopTheFlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{delay: 10 * time.Millisecond}
@@ -94,7 +93,7 @@ func TestBudgetDoesNotStopTheFlow(t *testing.T) {
 	})
 }
 
-// One record changed again and again is written in order, whatever is retried.
+// Many changes of one item are written in order, with any retries.
 func TestFlowKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{delay: time.Millisecond, item: func(n int, _ string) *verdict {

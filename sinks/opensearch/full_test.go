@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// A cluster that refuses what is above its capacity, whole requests or items,
-// gets fewer requests at a time and no smaller ones, and has everything in the
-// end.
+// A cluster refuses requests or items above its capacity. It gets fewer requests at a
+// time, not smaller ones, and has every document in the end.
 func TestBulksStayFullUnderLoad(t *testing.T) {
 	const (
 		writers  = 160

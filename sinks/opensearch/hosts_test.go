@@ -46,8 +46,7 @@ func TestHostsTakeTurns(t *testing.T) {
 	})
 }
 
-// A caller who gives up says nothing about the host; one that is not there is
-// left out.
+// A caller that gives up is no sign of a bad host. An unreachable host is left out.
 func TestHostThatCannotBeReached(t *testing.T) {
 	n := 0
 	live := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { n++ }))

@@ -40,8 +40,8 @@ const mapping = `{"settings":{"number_of_shards":2,"analysis":{"analyzer":{"fold
 	"properties":{"name":{"type":"text","analyzer":"folded","fields":{"raw":{"type":"keyword","ignore_above":256,"doc_values":true}}},
 	"price":{"type":"double","index":true},"tags":{"type":"object","enabled":true},"parts":{"type":"nested","properties":{"n":{"type":"integer"}}}}}}`
 
-// What is made is what the file says; another Apply finds nothing to do, also
-// after documents have added fields; what differs is told, and stays.
+// Apply makes the index of the file. A second Apply does nothing, also after documents
+// have added fields. It reports differences, and changes nothing.
 func TestApplyRealServer(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		client, c, name := connectIndices(t, url)
@@ -115,7 +115,7 @@ func TestApplyRealServer(t *testing.T) {
 	})
 }
 
-// What package reindex stands on.
+// The operations of aliases that package reindex needs.
 func TestAliasesRealServer(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		ctx := t.Context()

@@ -11,8 +11,8 @@ type failing struct{ err error }
 
 func (a failing) Call(context.Context, string, string, any, any) error { return a.err }
 
-// OpenSearch Serverless failing a refresh by 404 and nothing else; a cluster says
-// that there is no such index.
+// OpenSearch Serverless fails a refresh with a bare 404. A cluster's 404 says that the
+// index is missing.
 func TestRefreshOfServerless(t *testing.T) {
 	if err := newIndices(failing{&StatusError{Status: 404}}).Refresh(t.Context(), "i"); err != nil {
 		t.Error(err)

@@ -137,7 +137,7 @@ func TestRequestsFollowTheLoad(t *testing.T) {
 	})
 }
 
-// What waits is bounded, and a caller who does not get room says so.
+// Waiting bytes are bounded. A caller without room returns an error.
 func TestWaitBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{delay: time.Second}

@@ -191,8 +191,8 @@ func TestLocalARefusedDocumentSpoilsNoOthers(t *testing.T) {
 	})
 }
 
-// What is wrong with the index is no fault of the document, and passes once it
-// is mended.
+// A problem of the index does not fail its documents for good. They succeed after the
+// repair.
 func TestLocalIndexHasToBeMended(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		c := connected(t, Connection{URLs: []string{url}})

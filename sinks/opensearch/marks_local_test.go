@@ -73,7 +73,7 @@ func TestMarksRealServer(t *testing.T) {
 		must := c.Marks("sluice", false)
 		must.MustExist = true
 		refused(must.Check(t.Context(), name), "does not exist")
-		// What is not there is made, once, by several programs at once.
+		// Several programs at once create the missing index once.
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() { ok(c.Marks("sluice", false).Check(t.Context(), name)) })
@@ -159,7 +159,8 @@ func TestMarksOfOtherMappings(t *testing.T) {
 	})
 }
 
-// Of many writes to a new index the first alone asks, and none is made before.
+// Many writes go to a new index: the first one asks for the index, the others wait for
+// the answer.
 func TestMarksOfTheFirstWrite(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		client, c, name := connectIndices(t, url)
@@ -181,8 +182,7 @@ func TestMarksOfTheFirstWrite(t *testing.T) {
 	})
 }
 
-// Old tombstones go, but for those that something was written over after they were
-// found.
+// A sweep deletes old tombstones, except those overwritten since the sweep found them.
 func TestSweepRealServer(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		client, c, name := connectIndices(t, url)

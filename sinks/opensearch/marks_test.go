@@ -28,7 +28,7 @@ func (a cannedCalls) Call(_ context.Context, method, path string, _, out any) er
 	return json.Unmarshal([]byte(answer), out)
 }
 
-// What an index must have, and what to do where it has not.
+// The requirements of an index, and the advice for each missing one.
 func TestJudge(t *testing.T) {
 	const (
 		field  = `"properties":{"sluice":{"properties":{"sequence":{"type":"keyword"},"deleted":{"type":"date"}}}}`
@@ -74,8 +74,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// An index that lacks the field, or was written by the other kind of programs, is
-// adopted; one that has no room for the field is not.
+// Adopt takes an index without the field, or with documents of other versions. It
+// refuses an index without room for the field.
 func TestAdoptMarked(t *testing.T) {
 	for mapping, want := range map[string]string{
 		`"_meta":{"sluiceVersions":{"by":"sequence","field":"sluice"}}`:                                            "",

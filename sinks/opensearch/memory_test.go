@@ -79,7 +79,7 @@ func TestMemoryIsFlatOverAThousandInvocations(t *testing.T) {
 	}
 }
 
-// After a burst the Sink keeps neither bodies nor lanes of what was written.
+// After a burst the Sink keeps no written bodies and no lanes.
 func TestABurstIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{}

@@ -10,8 +10,8 @@ import (
 var (
 	conflicts  = metrics.New(metrics.Metric{Name: "sluice_document_conflicts_total", Help: "Writes that found a newer document.", Labels: []string{"index"}})
 	superseded = metrics.New(metrics.Metric{Name: "sluice_documents_superseded_total", Help: "Writes of documents replaced within their request.", Labels: []string{"index"}})
-	retried    = metrics.New(metrics.Metric{Name: "sluice_document_retries_total", Help: "Writes of documents that were tried again, by error.", Labels: []string{"index", "type"}})
-	rejected   = metrics.New(metrics.Metric{Name: "sluice_documents_rejected_total", Help: "Writes of documents that can never succeed, by error.", Labels: []string{"index", "type"}})
+	retried    = metrics.New(metrics.Metric{Name: "sluice_document_retries_total", Help: "Retried writes of documents, by error.", Labels: []string{"index", "type"}})
+	rejected   = metrics.New(metrics.Metric{Name: "sluice_documents_rejected_total", Help: "Writes of documents that failed for good, by error.", Labels: []string{"index", "type"}})
 	requests   = metrics.New(metrics.Metric{Name: "sluice_bulk_requests_total", Help: "Bulk requests: answered, or failed as a whole.", Labels: []string{"outcome"}})
 	bulkBytes  = metrics.New(metrics.Metric{Name: "sluice_bulk_request_bytes", Help: "Size of bulk requests.", Buckets: []float64{1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20}})
 	bulkTime   = metrics.New(metrics.Metric{Name: "sluice_bulk_request_seconds", Help: "Duration of bulk requests.", Buckets: []float64{.005, .02, .1, .5, 2, 10, 60}})

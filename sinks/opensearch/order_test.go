@@ -59,7 +59,7 @@ func TestOnlyTheLastWriteOfADocumentIsSent(t *testing.T) {
 	}
 }
 
-// expectFree reports what is left in the lanes and the budget when nobody writes.
+// expectFree reports entries in the lanes and the budget when nobody writes.
 func expectFree(t *testing.T, s *Sink) {
 	t.Helper()
 	if n := len(s.order.lanes); n != 0 {
@@ -142,8 +142,8 @@ func TestAWriteWaitsForTheOneBeforeIt(t *testing.T) {
 	})
 }
 
-// What waits for another one is withdrawn when its caller gives up, and the
-// ones behind it go on.
+// A write that waits for another is withdrawn when its caller gives up. The writes
+// behind it continue.
 func TestCanceledBehindAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{delay: time.Second}
@@ -190,8 +190,8 @@ func TestCallsThatCross(t *testing.T) {
 	})
 }
 
-// What one index refuses for the moment keeps neither the neighbours in its
-// request waiting nor those that come later, though requests are few.
+// A temporary refusal of one index does not delay other writes of its request, or later
+// writes, even with few requests.
 func TestRefusedForTheMomentHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{delay: 10 * time.Millisecond, item: func(_ int, w string) *verdict {
@@ -232,8 +232,8 @@ func TestRefusedForTheMomentHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// One whose time runs out while others have the only place still says what the
-// cluster said, and so do those that went with it, each of its own.
+// A write can run out of time while others use the only slot. Its error is still the
+// cluster's own, and so are the errors of its neighbours.
 func TestTimeRunsOutBetweenCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{item: func(_ int, w string) *verdict {
@@ -344,7 +344,7 @@ func TestRandomHistories(t *testing.T) {
 							if errs != nil {
 								err = errs[i]
 							}
-							// One that a later one stands for has its success.
+							// A write replaced by a later one has that one's success.
 							if bad := string(op.Body) == `{"bad":1}`; err != nil && !(bad && sluice.IsPermanent(err)) {
 								t.Errorf("seed %d: %s %s@%d: %v", n, op.Action, op.ID, op.Version, err)
 							}

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
-// A document whose fields or values are called like errors is refused for good: it
-// is neither an outage nor the fault of its index.
+// A document with fields or values named like errors is a permanent failure, not an
+// outage or a fault of its index.
 func TestNamesOfFieldsAreNoErrors(t *testing.T) {
 	names := []string{
 		"index_closed_exception", "es_rejected_execution", "cluster_block_exception", "circuit_breaking_exception",
@@ -56,8 +56,7 @@ func TestNamesOfFieldsAreNoErrors(t *testing.T) {
 	}
 }
 
-// What the cluster says with status 400, in its own words, and whether the
-// document is at fault.
+// Errors of status 400 in the cluster's words, and whether the document is at fault.
 func TestBadRequestsThatMeanNotNow(t *testing.T) {
 	const parked, waits, overloaded = "parked", "waits", "overloaded"
 	for _, tt := range []struct {

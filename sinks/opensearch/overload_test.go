@@ -48,8 +48,8 @@ func answers(status int, header http.Header, body string) roundTrip {
 	}
 }
 
-// What the cluster refuses for load is Overloaded, and nothing else is: of an
-// item, of a request, of a read.
+// Every refusal for load is Overloaded: of an item, of a request, of a read. No other
+// error is.
 func TestOverloaded(t *testing.T) {
 	check := func(t *testing.T, what string, err error, want, permanent bool) {
 		t.Helper()
@@ -129,8 +129,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// A write whose time is over while it waits for its place is told of the refusal
-// that made it wait.
+// A write that runs out of time while it waits for a slot returns the refusal that made
+// it wait.
 func TestOverloadedWhileWaiting(t *testing.T) {
 	w := &write{failed: &failure{said: said{status: 429}}}
 	c := committing{sink: &Sink{}}

@@ -73,7 +73,7 @@ func TestReadsRealServer(t *testing.T) {
 			want := documents(index, 2300)
 			bulk(t, c, index, want)
 
-			// Nothing is refreshed: Get reads what is there, List what can be found.
+			// Without a refresh, Get reads every document, List only searchable ones.
 			refs := []document.Ref{{Index: index, ID: "none"}}
 			for _, d := range want {
 				refs = append(refs, d.Ref)
@@ -110,7 +110,7 @@ func TestReadsRealServer(t *testing.T) {
 	})
 }
 
-// list compares what List and ListIDs return with want.
+// list compares the results of List and ListIDs with want.
 func list(t *testing.T, c *Client, index string, during func(i int), want map[string]document.Doc) {
 	t.Helper()
 	got := map[string]document.Doc{}
@@ -131,7 +131,7 @@ func list(t *testing.T, c *Client, index string, during func(i int), want map[st
 	}
 }
 
-// An alias of two indices is listed by the ids, whatever their shards.
+// The list of an alias of two indices is in the order of ids, for any shards.
 func TestListAliasOfTwo(t *testing.T) {
 	c := connected(t, Connection{URLs: []string{localtest.OpenSearchURL(t)}})
 	a, b := ownIndex(t, c, 2), ownIndex(t, c, 1)

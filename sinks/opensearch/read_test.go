@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// script answers requests one after another, and notes what was asked.
+// script answers requests one after another, and notes them.
 type script struct {
 	t       *testing.T
 	answers []string // "404 {…}" or "{…}"
@@ -114,8 +114,7 @@ func TestGetErrors(t *testing.T) {
 	}
 }
 
-// What passes by itself is asked again, in growing intervals; what does not, is
-// not.
+// Temporary errors are retried in growing intervals. Other errors are not.
 func TestReadsAgain(t *testing.T) {
 	for _, tt := range []struct {
 		answer string
@@ -304,7 +303,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Who stops early gives the point in time back, too.
+// A list that stops early also closes its point in time.
 func TestListStopsEarly(t *testing.T) {
 	c, s := scripted(t, pitOpened, hits(hit("a", 0), hit("b", 1)), `{}`)
 	for doc, err := range c.ListIDs(t.Context(), "i") {

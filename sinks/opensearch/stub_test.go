@@ -17,9 +17,9 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// cluster is an OpenSearch cluster of which only _bulk and _mget are known. It is
-// what makes the requests, so that tests under virtual time need no network. It
-// reads them by encoding/json alone.
+// cluster is an OpenSearch cluster that knows _bulk and _mget only. It replaces the
+// HTTP client: tests under virtual time need no network. It parses requests by
+// encoding/json alone.
 type cluster struct {
 	t       testing.TB
 	delay   time.Duration                  // of each answer
@@ -280,7 +280,7 @@ func (c *cluster) do(n int, name, kind string, a action, source string) map[stri
 	return it
 }
 
-// mget answers with whole sources, whatever fields it is asked for.
+// mget answers with whole sources, for any requested fields.
 func (c *cluster) mget(req *http.Request, body []byte) (*http.Response, error) {
 	if req.URL.Query().Get("preference") != "_primary" {
 		c.t.Errorf("%s may be answered by a copy that is behind", req.URL)

@@ -25,7 +25,7 @@ func awsConfig() aws.Config {
 	return aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "not-a-secret", "token")}
 }
 
-// The server signs what it got as the client should have, and compares.
+// The server signs the received request itself, and compares the signatures.
 func TestRequestsAreSigned(t *testing.T) {
 	for _, service := range []string{"es", "aoss"} {
 		cfg := awsConfig()

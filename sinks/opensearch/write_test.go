@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehq/sluice/internal/tally"
 )
 
-// write is a short name for what tests do most.
+// writeAll writes several operations, as most tests do.
 func writeAll(t *testing.T, s *Sink, ops ...document.Op) []error {
 	t.Helper()
 	return s.WriteAll(t.Context(), ops)
@@ -319,7 +319,7 @@ func TestAnAnswerInAnotherOrderSaysNothing(t *testing.T) {
 	}
 }
 
-// What is written under an alias comes back under its index.
+// A write under an alias is answered under its index.
 func TestAlias(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{aliases: map[string]string{"i": "i-1", "j": "j-1", "k": "i"}}

@@ -208,8 +208,8 @@ func TestServerLimits(t *testing.T) {
 	s.receive(t, name, 4)
 }
 
-// A limit that is set higher than the server's: what is too large is found and
-// parked, what fits arrives.
+// The limit is higher than the server's. Messages that are too large are found and
+// parked, the others arrive.
 func TestServerRefusesWhatIsTooLarge(t *testing.T) {
 	s := connect(t)
 	name := s.create(t, "", nil)

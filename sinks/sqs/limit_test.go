@@ -62,8 +62,8 @@ func TestLimitIsLearned(t *testing.T) {
 	})
 }
 
-// A message alone that is too long is what the limit is learned from, whether SQS
-// refuses it or the request.
+// The queue learns the limit from a single message that is too large, whether SQS
+// refuses the message or the request.
 func TestLimitIsLearnedFromOneMessage(t *testing.T) {
 	long := strings.Repeat("x", 3000)
 	for name, s := range map[string]*stub{
@@ -154,7 +154,7 @@ func TestFIFOWithoutDeduplication(t *testing.T) {
 	})
 }
 
-// Who may send and nothing else can do so: what was not checked is logged.
+// With only the right to send, sending works. The log names the skipped checks.
 func TestCheckWithoutTheRight(t *testing.T) {
 	var log bytes.Buffer
 	s := &stub{denied: true}

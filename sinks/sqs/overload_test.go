@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
-// What SQS refuses for load is Overloaded, and nothing else is: of a message, and
-// of a request as a whole.
+// Every refusal for load is Overloaded, of a message and of a whole request. No other
+// error is.
 func TestOverloaded(t *testing.T) {
 	for _, tt := range []struct {
 		status    int // of a whole request; 0: of a message

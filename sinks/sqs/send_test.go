@@ -195,9 +195,8 @@ func TestRefusedMessages(t *testing.T) {
 	}
 }
 
-// One message that makes SQS refuse the whole request is found, and the others
-// arrive. What it is refused for may as well be the queue's, so that the flow
-// decides.
+// If one message makes SQS refuse the whole request, the queue finds it, and the others
+// arrive. The cause may also be the queue itself: the flow decides.
 func TestOneSpoilsTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		code, message string

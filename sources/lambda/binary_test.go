@@ -199,8 +199,8 @@ func TestBinaryEndsWhenAHandlerIsStuck(t *testing.T) {
 	}
 }
 
-// A process that dies in the middle of a batch loses nothing: the batch comes
-// again, also what had been handled.
+// A process that dies in the middle of a batch loses nothing: the whole batch comes
+// again, with the handled records.
 func TestBinaryDiesInABatch(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{})
@@ -237,7 +237,7 @@ func TestBinaryConcurrentInvocations(t *testing.T) {
 	wg.Wait()
 }
 
-// Memory after 1,000 invocations is what it was after the first hundred.
+// After 1,000 invocations the memory is as after the first hundred.
 func TestBinaryMemoryIsFlat(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{})

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
-// The margin is the larger of 1 s and 10 %, and never more than half: what
-// starts later than that is not handled.
+// The margin is the larger of 1 s and 10 % of the time, and at most half of it. No
+// record starts within the margin.
 func TestMargin(t *testing.T) {
 	for _, tt := range []struct{ given, margin, want time.Duration }{
 		{3 * time.Second, 0, time.Second},
@@ -51,8 +51,8 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// As the deadline nears nothing is started, what runs is cancelled, and what
-// was settled is kept.
+// Near the deadline no record starts, running handlers are cancelled, and settled
+// records stay settled.
 func TestDeadlineKeepsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen recorder
@@ -83,7 +83,7 @@ func TestDeadlineKeepsProgress(t *testing.T) {
 	})
 }
 
-// Handlers are cancelled at half of the margin, neither sooner nor later.
+// Handlers are cancelled exactly at half of the margin.
 func TestHandlersAreCancelledAtHalfTheMargin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -185,7 +185,7 @@ func TestNextInvocationWaitsForAHandlerLeftRunning(t *testing.T) {
 	})
 }
 
-// One that never returns ends the process, with the batch reported as failed.
+// A handler that never returns ends the process, and the batch is reported as failed.
 func TestStuckHandlerEndsTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

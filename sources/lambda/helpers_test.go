@@ -129,7 +129,7 @@ func do(rec *sluice.Record) string {
 	return v.Str()
 }
 
-// recorder remembers what handlers were called with.
+// recorder remembers the records of handlers.
 type recorder struct {
 	mu    sync.Mutex
 	calls []string

@@ -103,8 +103,8 @@ func TestNothingLaterIsStartedAfterAFailure(t *testing.T) {
 	}
 }
 
-// What runs when a record fails is let finish; its success is not reported as
-// a failure of an earlier record, nor the failure forgotten over it.
+// When a record fails, running handlers may finish. Their success does not hide the
+// failure, and the failure does not change their results.
 func TestRunningRecordsFinishAfterAFailure(t *testing.T) {
 	running, failed := make(chan struct{}), make(chan struct{})
 	finished := false
@@ -138,8 +138,9 @@ func TestFailureWithoutSequenceNumberFailsTheBatch(t *testing.T) {
 	}
 }
 
-// Pipes match failures by eventID. The first unsettled record and all after it
-// are named, whether the pipe cuts at the first or retries what is named.
+// Pipes match failures by eventID. The answer names the first unsettled record and all
+// after it. It fits pipes that cut at the first name, and pipes that retry the named
+// records.
 func TestPipeAnswers(t *testing.T) {
 	batch := []change{{seq: 8, id: "one"}, {seq: 9, id: "two", do: "fail"}, {seq: 10, id: "three"}}
 	h := NewHandler(one(obey), Options{Concurrency: 1, Logger: quiet()})
@@ -409,7 +410,7 @@ func TestOutageEndsWithTheFirstSuccess(t *testing.T) {
 // Nothing runs between invocations: the process is frozen there.
 func TestNothingRunsBetweenInvocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Not runtime.NumGoroutine, which for a moment counts those that have ended.
+		// runtime.NumGoroutine also counts goroutines that have ended a moment ago.
 		goroutines := func() (n int, stacks string) {
 			synctest.Wait()
 			buf := make([]byte, 1<<20)

@@ -8,10 +8,10 @@ import (
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
-// comesAgain says what an event source mapping with ReportBatchItemFailures
-// does after an invocation: the index in the batch from which the records come
-// again, len(batch) when none does. It is the service's side of the contract,
-// written from its documentation, for tests to hold the handler's side to.
+// comesAgain says what an event source mapping with ReportBatchItemFailures does after
+// an invocation: the index in the batch from which the records come again, len(batch)
+// when none does. It is the service's side of the contract, by its documentation. Tests
+// check the handler's side against it.
 func comesAgain(batch []sluice.Sequence, answer []byte, failed bool) int {
 	if failed {
 		return 0
@@ -43,7 +43,7 @@ func indexOf(batch []sluice.Sequence, id sluice.Sequence) int {
 	return -1
 }
 
-// The table of what the service does with an answer.
+// The service's reaction to each answer.
 func TestMappingReadsAnswers(t *testing.T) {
 	batch := []sluice.Sequence{recordtest.Sequence(8), recordtest.Sequence(9), recordtest.Sequence(10), recordtest.Sequence(11)}
 	for _, tt := range []struct {

@@ -109,7 +109,7 @@ func TestGroupsRunInOrder(t *testing.T) {
 	}
 }
 
-// What was not started ahead of the deadline comes again.
+// Messages that did not start before the deadline come again.
 func TestQueueDeadline(t *testing.T) {
 	for _, queue := range []string{"jobs", "jobs.fifo"} {
 		synctest.Test(t, func(t *testing.T) {

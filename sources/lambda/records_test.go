@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
-// handled returns what handlers see of a fixture, in its order.
+// handled returns the records of a fixture as handlers get them, in order.
 func handled(t *testing.T, file string) []*sluice.Record {
 	t.Helper()
 	var mu sync.Mutex
@@ -139,7 +139,7 @@ func TestRecordsWithoutIdentity(t *testing.T) {
 	}
 }
 
-// The view is what the record says, never what its images look like.
+// The view type is the record's own field, not derived from its images.
 func TestViewIsNotInferred(t *testing.T) {
 	var views []string
 	for _, file := range []string{"usual", "mixed-views", "ttl"} {

@@ -112,9 +112,8 @@ func TestStreamIsDrainedInOrder(t *testing.T) {
 	}
 }
 
-// A handler that writes to the table it listens to settles when what it writes
-// leads nowhere, and shows as a checkpoint that advances without end when it
-// does: the records an item brings forth are counted by the hook.
+// A handler may write to the table that it listens to. If its writes change nothing,
+// the stream becomes idle. Otherwise records never end, and the hook counts them.
 func TestHandlerWritesToItsOwnTable(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -174,9 +173,8 @@ func TestReplacedItemArrivesAsRemoveAndInsert(t *testing.T) {
 	}
 }
 
-// A retried batch repeats only what the answer says: the routes of a record all
-// run again, since nothing outlives an invocation, and each sees it again under
-// the same event id.
+// A retried batch repeats the records from the answer on. All routes of a record run
+// again, because no state outlives an invocation. Each route gets the same event id.
 func TestRedeliveryHasTheSameIdentity(t *testing.T) {
 	var seen recorder
 	fail := true

@@ -11,9 +11,9 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Images count, not the view type that a record states: a record that lacks an
-// image which its route reads fails by itself and says what to do, and one that
-// only says so is handled.
+// Images count, not the stated view type. A record without an image that its route
+// reads fails alone, and its error says what to do. A record with the images is
+// handled, whatever it states.
 func TestViewTypes(t *testing.T) {
 	const (
 		both = `"NewImage":{"pk":{"S":"a"},"entityType":{"S":"search"}},"OldImage":{"pk":{"S":"a"},"entityType":{"S":"search"}},`

@@ -212,7 +212,7 @@ func TestTwelveHours(t *testing.T) {
 	})
 }
 
-// Somebody else gets it then, and it is told.
+// Then another consumer gets the message, and this one reports the loss.
 func TestTwelveHoursElsewhere(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -46,7 +46,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A service that does not answer is named as such, and not only as a deadline.
+// The error of a service without an answer says so, not only "deadline exceeded".
 func TestExplainNoAnswer(t *testing.T) {
 	s := &source{name: "jobs", where: "at AWS in region us-east-1"}
 	if err := s.explain("ReceiveMessage", context.DeadlineExceeded); !strings.Contains(err.Error(), "The endpoint did not answer in time") {

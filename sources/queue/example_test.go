@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
-// A worker that consumes two queues until it is told to stop.
+// A worker consumes two queues until a signal.
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

@@ -136,8 +136,8 @@ func every(i int) time.Duration {
 	return 9 * time.Second
 }
 
-// Who asks to come back later, or is refused for load, is no poison, however
-// often and whatever succeeds beside it.
+// RetryAfter and refusals for load are never poison, however often they occur and
+// whatever succeeds beside them.
 func TestAWishIsNoPoison(t *testing.T) {
 	for name, err := range map[string]error{
 		"later":            sluice.RetryAfter(10*time.Second, errDown),
@@ -174,8 +174,8 @@ func TestAWishIsNoPoison(t *testing.T) {
 	}
 }
 
-// What a message counts at one route says nothing of another one, which may fail
-// for all.
+// A message's failures on one route do not count for another route, which may fail for
+// all.
 func TestFailuresOfTwoRoutes(t *testing.T) {
 	j := newJudge(time.Hour)
 	fail := func(route, id string, err error) (int, error) {
@@ -236,8 +236,8 @@ func TestOutageIsNoPoison(t *testing.T) {
 	})
 }
 
-// What has failed for most of the queue's retention is parked, or the queue
-// would drop it: also in an outage, and when a longer delay was asked for.
+// A message that failed for most of the queue's retention is parked: otherwise the
+// queue drops it. That holds in an outage, and for longer delays.
 func TestOldIsParked(t *testing.T) {
 	for _, err := range []error{errDown, sluice.RetryAfter(11*time.Hour, errDown)} {
 		bubble(t, func(t *testing.T) {
@@ -298,8 +298,8 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// A deletion that fails for good brings a message back: what comes after it in
-// its group must wait for that.
+// If a deletion fails for good, the message comes back. Later messages of its group
+// must wait for that.
 func TestGroupWaitsForItsDeletes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, "jobs.fifo")
@@ -353,7 +353,7 @@ func (r several) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Route, 
 	return append(dst, r...), nil
 }
 
-// Routes behind one that fails have not run: what is parked then is for all.
+// Routes behind a failing route have not run: the parked letter is for all of them.
 func TestPoisonOfSeveralRoutes(t *testing.T) {
 	for _, c := range []struct {
 		fails int    // the route that does
@@ -392,8 +392,8 @@ func TestPoisonOfSeveralRoutes(t *testing.T) {
 	}
 }
 
-// Dead letters that fail are told as such, and what is parked once they work
-// says why the message failed, not why they did.
+// Failures of the dead-letter store are reported as such. A letter parked afterwards
+// has the message's error, not the store's.
 func TestDeadLettersThatRecover(t *testing.T) {
 	for _, c := range []struct{ body, want string }{{body(1), errNever.Error()}, {"no JSON", "no JSON object"}} {
 		bubble(t, func(t *testing.T) {

@@ -54,7 +54,7 @@ func TestHealthOfWhatIsInHand(t *testing.T) {
 	}
 }
 
-// A route that fails for every message is told of to those who ask, too.
+// Status also reports a route that fails for every message.
 func TestOutagesOfQueues(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -49,7 +49,7 @@ func (r *routes) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 // body is one of kind "job".
 func body(n any) string { return fmt.Sprintf(`{"kind":"job","n":%q}`, fmt.Sprint(n)) }
 
-// nOf is what body was made of.
+// nOf returns the n that body was made with.
 func nOf(rec *sluice.Record) string {
 	v, _ := rec.New.Lookup("n")
 	return v.Str()
@@ -152,7 +152,7 @@ func (w *world) expectLeft(queue string, want ...string) {
 	}
 }
 
-// calls returns what the handler was called for.
+// calls returns the messages that the handler got.
 func (w *world) calls() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -140,7 +140,7 @@ func (s *server) empty() {
 	})
 }
 
-// Many messages are deleted in few calls; one that fails comes again.
+// Many messages are deleted in few calls. A failed message comes again.
 func TestServerStandard(t *testing.T) {
 	s := newServer(t, "")
 	for i := range 30 {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// A patient consumer receives from the queues that answer, is not ready for one
-// that does not, and opens it when it does, whatever the answers in between.
+// A patient consumer receives from queues that answer. It is not ready while a queue
+// gives no answer, and opens that queue later.
 func TestPatient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, "jobs", "orders")
@@ -55,8 +55,7 @@ func TestPatient(t *testing.T) {
 	})
 }
 
-// What is wrong with a queue that SQS answers for ends the start, and a stop ends
-// the patience.
+// An error answer of SQS for a queue ends the start. A stop ends the wait.
 func TestPatientEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

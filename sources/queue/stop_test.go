@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// A stop lets handlers finish, deletes what they settled, and gives back at
-// once what was not started.
+// At a stop handlers finish, settled messages are deleted, and messages that did not
+// start return to the queue at once.
 func TestStopDrains(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, "jobs", "jobs.fifo")
@@ -59,7 +59,7 @@ func TestStopCutsOff(t *testing.T) {
 	})
 }
 
-// One that does not obey is given up, and its message comes by itself.
+// A handler that ignores the stop is given up, and its message comes again by itself.
 func TestStopGivesUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -81,8 +81,7 @@ func TestStopGivesUp(t *testing.T) {
 	})
 }
 
-// Neither SQS that does not answer nor one that refuses keeps Run longer than
-// Grace.
+// Run ends within Grace if SQS gives no answer, or refuses.
 func TestStopWithoutSQS(t *testing.T) {
 	for name, f := range map[string]fault{"no answer": {delay: 9 * time.Second}, "refused": {code: "AccessDenied", status: 403}} {
 		bubble(t, func(t *testing.T) {
@@ -236,7 +235,7 @@ type parkFunc func(ctx context.Context) error
 
 func (p parkFunc) Park(ctx context.Context, _ *sluice.Record, _ sluice.Failure) error { return p(ctx) }
 
-// Dead letters that never answer do not hold up the end, whoever calls them.
+// A dead-letter store that hangs does not delay the end, for any caller.
 func TestStopWithDeadLettersThatHang(t *testing.T) {
 	for _, err := range []error{errDown, errNever} {
 		bubble(t, func(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// stub is SQS as far as a consumer sees it: visibility, receive counts, groups
-// of FIFO queues, retention. It is an HTTP client, so that tests under virtual
-// time need no network. Use dial for what a consumer calls it by.
+// stub fakes the parts of SQS that a consumer uses: visibility, receive counts, groups
+// of FIFO queues, retention. It is an HTTP client: tests under virtual time need no
+// network. dial returns a consumer's client.
 type stub struct {
 	mu      sync.Mutex
 	queues  map[string]*stubQueue
@@ -30,7 +30,7 @@ type stub struct {
 	// fault is asked before each call and may refuse it, and each entry.
 	fault   func(call, queue string) *fault
 	faultMu sync.Mutex // held while it is asked
-	// deleted is told what a delete has taken out of a queue.
+	// deleted is called with each deleted message.
 	deleted func(m *stubMessage)
 	calls   []stubCall
 }
@@ -43,7 +43,7 @@ type stubCall struct {
 	handles     []string
 }
 
-// fault is what goes wrong with one call.
+// fault is a failure of one call.
 type fault struct {
 	code   string         // refuses it
 	status int            // with code; default 400
@@ -109,7 +109,7 @@ func (s *stub) poke() {
 	s.changed = make(chan struct{})
 }
 
-// left lists the ids of what is still in a queue.
+// left lists the ids of the messages that are still in a queue.
 func (s *stub) left(queue string) (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

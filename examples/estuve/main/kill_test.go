@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work is what "worker" does, but for the time after which a
-// message of a dead worker comes again.
+// work is the command "worker" with a shorter visibility timeout: the message of a dead
+// worker comes again sooner.
 func work(ctx context.Context) error {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {

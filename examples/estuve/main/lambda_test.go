@@ -22,9 +22,9 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// The same program is the function of the streams, which counts, and the one that
-// works off the queue: it deletes the points of a map that is gone and sends the sweep;
-// a message that it cannot take is answered as failed, alone.
+// One program is the function of the streams, which counts, and the function of the
+// queue. The latter deletes the points of a deleted map, and sends the sweep. A bad
+// message alone is answered as failed.
 func TestWorkerAsAFunction(t *testing.T) {
 	w := newWorld(t)
 	binary := filepath.Join(t.TempDir(), "bootstrap")
@@ -91,7 +91,7 @@ func TestWorkerAsAFunction(t *testing.T) {
 	})
 }
 
-// queueEvent is what Lambda hands over of messages.
+// queueEvent returns Lambda's event for messages.
 func queueEvent(t *testing.T, bodies ...string) []byte {
 	t.Helper()
 	var event struct{ Records []json.RawMessage }

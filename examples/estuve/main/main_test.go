@@ -21,7 +21,7 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// What a worker says names a program that exists.
+// The worker's error names an existing program.
 func TestWorkerRefuses(t *testing.T) {
 	const again = "\nestuve: run \"estuve worker --help\"\n"
 	for _, tt := range []struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// A worker takes the queue's messages, and reads no stream: neither those of all
-// tables nor the one that SLUICE_TABLES names for a daemon.
+// A worker consumes the queue, and reads no stream, also with SLUICE_TABLES set for a
+// daemon.
 func TestWorkerReadsNoTable(t *testing.T) {
 	w := newWorld(t)
 	q := localtest.SQS(t)

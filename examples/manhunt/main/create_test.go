@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/run"
 )
 
-// Without DynamoDB the error says where it is looked for, and what to do.
+// Without DynamoDB the error names the endpoint, and says what to do.
 func TestCreateWithoutDynamoDB(t *testing.T) {
 	env := map[string]string{"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_MAX_ATTEMPTS": "1", "SLUICE_ENDPOINT_DYNAMODB": "http://127.0.0.1:1"}
 	for name, value := range env {

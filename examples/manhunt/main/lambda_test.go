@@ -32,7 +32,7 @@ type function struct {
 	log output
 }
 
-// output is what the function writes, while the test reads it.
+// output collects the function's output, while the test reads it.
 type output struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -208,8 +208,8 @@ func TestFunction(t *testing.T) {
 		t.Errorf("%v, %s", err, got.Raw())
 	}
 
-	// What is malformed says so itself. It is a failure once, and lets the batch go on when
-	// it comes again.
+	// A malformed item gets a note. The first record fails. When the record comes
+	// again, the batch continues.
 	bad := incident("I-1", "I-2", `"stage":{"N":"1"}`, `"stage":{"N":"9"}`)
 	w.put(w.name+"-reflex", bad)
 	w.settled(streamtest.Insert(w.name+"-reflex", bad))

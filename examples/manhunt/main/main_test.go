@@ -20,8 +20,8 @@ import (
 	"github.com/sluicehq/sluice/run"
 )
 
-// TestDaemon runs the program as a daemon without its queues: what is written to the
-// table comes out of the queue.
+// TestDaemon runs the program as a daemon without its consumers: writes to the table
+// become messages in the queue.
 func TestDaemon(t *testing.T) {
 	w := newWorld(t)
 	stop := w.daemon()
@@ -62,7 +62,7 @@ func TestDaemonConsumes(t *testing.T) {
 	if want := id + `#1 {"to":"Zavier Curtis","text":"I-7: \"fire\"","stage":3}`; w.posted() != want {
 		t.Errorf("the webhook got %s, want %s", w.posted(), want)
 	}
-	// What was called is still seen after an edit.
+	// The attempt still shows the called method after an edit.
 	w.put(w.name, w.ladder()[2].With(item.String("destination", "https://elsewhere.example.com")))
 	if got := w.attempts(id); got != w.called() {
 		t.Errorf("after an edit: %s", got)
@@ -105,7 +105,7 @@ func TestDaemonConsumes(t *testing.T) {
 	}
 }
 
-// A carrier is only pretended: what the contact would have been told is in the outbox.
+// Carriers are fake: the outbox has the text for the contact.
 func TestOutbox(t *testing.T) {
 	w := newWorld(t)
 	w.env["SLUICE_QUEUES"] = w.env["MANHUNT_QUEUE"]

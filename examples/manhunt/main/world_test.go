@@ -165,7 +165,7 @@ func (w *world) search(id string) manhunt.Search {
 	return s
 }
 
-// posted are what the webhook got.
+// posted returns the webhook's requests.
 func (w *world) posted() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func (w *world) attempts(id string) string {
 	return strings.Join(lines, "\n")
 }
 
-// called is what the attempts of the ladder are when both are made.
+// called returns the attempts of the ladder after both calls.
 func (w *world) called() string {
 	return "failed email z@example.com text: {metadata.floor} is missing: set it, or leave it out of the template\ncontacted webhook " + w.hookURL
 }

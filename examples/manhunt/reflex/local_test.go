@@ -32,9 +32,9 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// city is daemons on real servers, each of which reads all records. Its clock begins
-// where the test puts it; a message that is due later hops each second, and is there a
-// second after the clock was moved.
+// city has daemons on real servers; each reads all records. The test sets its clock. A
+// message that is due later hops each second, and arrives within a second after the
+// clock is moved.
 type city struct {
 	t        *testing.T
 	store    *dynamodb.Store
@@ -198,7 +198,7 @@ func (c *city) move(clock string) {
 	c.moves = append(c.moves, move{time.Now(), at(clock)})
 }
 
-// showed is what the clock showed at a time.
+// showed returns the clock's time at a real time.
 func (c *city) showed(when time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +228,7 @@ func (c *city) put(table string, it sluice.Item) {
 	}
 }
 
-// until waits for what the daemons do.
+// until waits for an effect of the daemons.
 func (c *city) until(what string, holds func() bool) {
 	c.t.Helper()
 	localtest.Await(c.t, what, func() string {
@@ -277,7 +277,7 @@ func (c *city) dropped(key string) bool {
 	return c.skipped[key]
 }
 
-// ends holds what must be in the end: nothing parked, and for each key one body.
+// ends checks the end: nothing is parked, and each key has one body.
 func (c *city) ends(keys ...string) {
 	c.t.Helper()
 	c.mu.Lock()

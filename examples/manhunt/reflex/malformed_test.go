@@ -95,8 +95,8 @@ func TestMended(t *testing.T) {
 	})
 }
 
-// A malformed record that comes when the incident is mended, as from the dead letters,
-// begins what the incident is now.
+// A malformed record that comes after the incident's repair, such as a redriven one,
+// begins the incident's current stage.
 func TestMendedBeforeItsRecordComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t)

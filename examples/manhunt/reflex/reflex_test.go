@@ -198,8 +198,7 @@ func TestNobodyAnswers(t *testing.T) {
 	})
 }
 
-// Whoever closes an incident ends its searches, also one that is opened at that
-// moment.
+// Closing an incident ends its searches, also a search that opens at that moment.
 func TestClosed(t *testing.T) {
 	closed := streamtest.Item(strings.Replace(string(Fixtures()[0].Raw()), `"S":"open"`, `"S":"closed"`, 1))
 	for _, when := range []string{"20:00:00", "20:05:00", "20:15:00"} {
@@ -251,7 +250,7 @@ func (s *closes) Write(ctx context.Context, op dynamo.Op) error {
 	return errors.Join(s.Put(ctx, "reflex", s.closed), s.World.Write(ctx, op))
 }
 
-// What was closed stays so.
+// A closed incident stays closed.
 func TestClosedStaysClosed(t *testing.T) {
 	closed := streamtest.Item(strings.Replace(string(Fixtures()[0].Raw()), `"S":"open"`, `"S":"closed"`, 1))
 	resolved := `{"kind":"manhunt.resolved","searchId":"a271244","from":"active","to":"successful"}`

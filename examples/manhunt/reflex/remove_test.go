@@ -22,7 +22,7 @@ func (w *town) remove(t *testing.T) {
 	}
 }
 
-// Whoever removes an incident ends its searches, and nobody is called for it any more.
+// Removing an incident ends its searches. Nobody is called for it any more.
 func TestRemoved(t *testing.T) {
 	for when, want := range map[string]int{"20:00:00": 0, "20:05:00": 1, "20:15:00": 2} {
 		for _, twice := range []bool{false, true} {
@@ -79,8 +79,8 @@ func TestRemovedAfterEdits(t *testing.T) {
 	}
 }
 
-// DynamoDB Local has removals without their old image. The key tells what was removed:
-// nobody is called for it any more.
+// DynamoDB Local has removals without their old image. The key names the removed
+// incident: nobody is called for it any more.
 func TestRemovedWithoutOldImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t)
@@ -114,9 +114,8 @@ func (s *removes) Write(ctx context.Context, op dynamo.Op) error {
 	return s.Store.Write(ctx, op)
 }
 
-// A removal that comes between the look at an incident and the opening of its search
-// leaves no search open: neither when the process lives, nor when it dies right after
-// the search was put, and the record comes again.
+// A removal between the read of an incident and the put of its search leaves no open
+// search. That also holds if the process dies after the put and the record comes again.
 func TestRemovedMeanwhile(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		t.Run(fmt.Sprint("dies ", dies), func(t *testing.T) {

@@ -22,7 +22,7 @@ func (b *between) Transact(ctx context.Context, ops ...dynamo.Op) error {
 	return b.DB.Transact(ctx, ops...)
 }
 
-// What a change has read may not be so any more when it is written.
+// Items may change between a change's read and its write.
 func TestBetween(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

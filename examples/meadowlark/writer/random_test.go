@@ -11,9 +11,9 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
-// Whatever writers do at the same time, and wherever they lose an answer or die:
-// the counts are those of the references, references have both ends, and as long
-// as all go through the writer none points nowhere.
+// Writers work at the same time, lose answers and die. Still, counts equal the
+// references, and references have both ends. If everybody uses the writer, no reference
+// has a missing target.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(16) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// documents are what may be there, and what each may refer to.
+// documents are the possible documents, with their possible references.
 var documents = map[string][]string{
 	"S1": {"G1"}, "A1": {"G1", "S2"}, "S2": {"O1"},
 	"C1": {"O1", "S1", "A1", "S2", "O2", "G1"}, "C2": {"C1", "O1", "O2"},

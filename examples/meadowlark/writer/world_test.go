@@ -46,8 +46,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// doc is a document whose name is that of its type's letter and a number, such
-// as S1, which refers to others.
+// doc returns a document that refers to others. Its name is its type's letter and a
+// number, such as S1.
 func doc(name string, refs ...string) Document {
 	d := Document{Type: typeOf(name), NaturalKey: "NK#" + name, Info: item.Of(item.String("name", name))}
 	if d.Type == school || d.Type == agency {
@@ -59,8 +59,7 @@ func doc(name string, refs ...string) Document {
 	return d
 }
 
-// reference names a document by its own type or, as in O1, by what it is a kind
-// of.
+// reference names a document by its own type or, as in O1, by its supertype.
 func reference(name string) Reference {
 	r := Reference{Type: typeOf(name), NaturalKey: "NK#" + name}
 	if r.Type == school || r.Type == agency {
@@ -88,7 +87,7 @@ func init() {
 	}
 }
 
-// state is what the table holds, one word an item, sorted: documents as TYPE/id, counts
+// state returns the table's items, sorted, one word each: documents as TYPE/id, counts
 // as TYPE/id=3, references as from>to by their FREF and from<to by their TREF.
 func (w *world) state() string {
 	var words []string

@@ -226,7 +226,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// Who refers by a count that is not there any more can be deleted all the same.
+// A document can be deleted although the count of its target is gone.
 func TestDeleteWithoutTheOthersCount(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, doc("C1"), doc("X1", "C1"))
@@ -298,7 +298,7 @@ func TestClean(t *testing.T) {
 	clean("S1", false)
 	w.expect(t, "A/O1 A/O1=0 O/O1=0")
 
-	// One whose counts are gone, too.
+	// A document whose counts are gone, too.
 	w.create(t, doc("X1", "A1"))
 	if err := w.Write(ctx, dynamo.Delete(DefaultTable, key(agency, guardPrefix+ID("NK#O1")))); err != nil {
 		t.Fatal(err)
@@ -308,8 +308,8 @@ func TestClean(t *testing.T) {
 	w.expect(t, "A/O1 O/O1=0")
 }
 
-// Once nobody refers any more to what was deleted past the writer, nobody can
-// begin to.
+// When the last reference to a document deleted past the writer is gone, no new one is
+// possible.
 func TestCleanCount(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()

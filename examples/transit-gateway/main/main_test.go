@@ -236,7 +236,7 @@ func TestFunction(t *testing.T) {
 	}
 }
 
-// queueEvent is what Lambda hands over of messages.
+// queueEvent returns Lambda's event for messages.
 func queueEvent(t *testing.T, body string) []byte {
 	t.Helper()
 	m := sluice.Message{ID: "m1", Body: body, Received: 1, Sent: time.Now()}

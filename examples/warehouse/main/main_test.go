@@ -111,7 +111,7 @@ func (w *world) command(args ...string) (string, error) {
 	return strings.NewReplacer(w.env["WAREHOUSE_PREFIX"], "", w.env["WAREHOUSE_INDEX_PREFIX"], "").Replace(out.String()), err
 }
 
-// answers waits until a command prints what is wanted.
+// answers waits until a command prints want.
 func (w *world) answers(command, want string) {
 	w.t.Helper()
 	localtest.Await(w.t, command, func() string {
@@ -166,7 +166,7 @@ func (w *world) wantMessages() {
 	}
 }
 
-// What the questions answer of the fixtures.
+// The answers of the commands for the fixtures.
 var answers = map[string]string{
 	"status whatever dev 1.0.0": `{"key":"whatever!dev!1.0.0","pkg":"whatever","env":"dev","version":"1.0.0","previous_version":"0.9.0","total":2,"error":false,"complete":true,"create_date":"2026-01-31T10:02:00.000Z","update_date":"2026-01-31T10:12:00.000Z"}` + "\n",
 	"head whatever dev":         `{"key":"whatever!dev","pkg":"whatever","env":"dev","version":"1.0.0","previous_version":"0.9.0","total":2,"create_date":"2026-01-31T10:06:00.000Z","update_date":"2026-01-31T10:06:00.000Z"}` + "\n",

@@ -187,7 +187,7 @@ func TestRedirectThatIsNoURL(t *testing.T) {
 	}
 }
 
-// What has no answer is tried again.
+// A call without an answer is tried again.
 func TestNoAnswer(t *testing.T) {
 	hold := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A change of what users can import is seen in review: as a change of surface.txt.
+// A change of the public surface changes surface.txt: reviews see it.
 func TestSurface(t *testing.T) {
 	file, err := os.ReadFile("surface.txt")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The caller is who the SDK's usual places say; what is missing is said with what
-// to do about it.
+// Credentials and Region come from the SDK's usual places. The error for a missing one
+// says what to do.
 func TestOpenAccount(t *testing.T) {
 	status := 200
 	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -22,9 +22,9 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
-// The products example as a user runs it on AWS: sluice finds the addresses by
-// the Region, signs what it sends, also to OpenSearch, and has the credentials of
-// the environment. The gateway is for the test's own eyes.
+// The products example as a user runs it on AWS: sluice finds the addresses by the
+// Region, signs what it sends, also to OpenSearch, and has the credentials of the
+// environment. Only the test uses the gateway.
 func TestDirect(t *testing.T) {
 	db, queues := dynamodb.NewFromConfig(localtest.DynamoDB(t)), sqs.NewFromConfig(localtest.SQS(t))
 	search, err := opensearch.Connect(opensearch.Connection{URLs: []string{localtest.OpenSearchURL(t)}})

@@ -76,7 +76,7 @@ func (f *fakeAWS) account() *account {
 	return a
 }
 
-// names are what is there and not on its way out.
+// names returns the existing resources, without those being deleted.
 func (f *fakeAWS) names() (names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -269,7 +269,7 @@ func tagsOf(list []struct{ Key, Value string }) map[string]string {
 	return tags
 }
 
-// run runs the command; the jobs' tests are what tests does with the gateway.
+// run runs the command. The function tests stands for the tests of the jobs.
 func (f *fakeAWS) run(ctx context.Context, o options, answer string, tests func(ctx context.Context, g map[string]string, all []job) []string) (string, error) {
 	var out bytes.Buffer
 	w := &world{

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/internal/localtest"
 )
 
-// Tests see the servers through the gateway as they are, and what they leave
-// behind is removed.
+// Tests use the servers through the gateway, unchanged. The suite removes their
+// resources.
 func TestGatewayOnServers(t *testing.T) {
 	localtest.SQS(t) // fails outside of make test
 	getenv := func(name string) string {

@@ -26,7 +26,7 @@ import (
 
 const prefix = "sluice-test"
 
-// client is what a test of the suite has.
+// client has the clients of a test in the suite.
 type client struct {
 	tables *dynamodb.Client
 	queues *sqs.Client
@@ -71,7 +71,7 @@ func leave(ctx context.Context, env map[string]string, all []job) (failed []stri
 	return nil
 }
 
-// others are what somebody else has in the account.
+// others returns the resources of other users in the account.
 func (f *fakeAWS) others() []string {
 	f.tables["orders"] = &fakeResource{state: "ACTIVE"}
 	f.tables[prefix+"ing-x"] = &fakeResource{state: "ACTIVE"}
@@ -131,8 +131,8 @@ func TestRunRemovesWhatItMade(t *testing.T) {
 	}
 }
 
-// Whichever call fails, once or from then on, nothing is left behind: what the run
-// could not remove the cleanup does.
+// Any call fails once, or from then on. Nothing stays: the cleanup removes the rest of
+// the run.
 func TestFailureAtEachStep(t *testing.T) {
 	for _, forGood := range []bool{false, true} {
 		for step := 1; ; step++ {
@@ -236,7 +236,7 @@ func TestAsksFirst(t *testing.T) {
 	}
 }
 
-// A name that is there is never used, whoever has made it.
+// The suite never uses an existing name.
 func TestPrefixIsTaken(t *testing.T) {
 	for kind, add := range map[string]func(f *fakeAWS){
 		"table " + prefix + "-x":      func(f *fakeAWS) { f.tables[prefix+"-x"] = &fakeResource{state: "ACTIVE"} },
@@ -306,7 +306,7 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
-// What a test can reach is what begins with the prefix, by what policy.json allows.
+// A test reaches only names with the prefix, by actions that policy.json allows.
 func TestGateway(t *testing.T) {
 	f := newFakeAWS(t)
 	f.others()
@@ -454,8 +454,8 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// The policy allows what the suite and the gateway call, and names of the prefix
-// only. That the tests need no more the gateway sees to.
+// The policy allows the calls of the suite and the gateway, on names with the prefix
+// only. The gateway checks that tests need no more.
 func TestPolicy(t *testing.T) {
 	var policy struct {
 		Statement []struct {

@@ -33,7 +33,7 @@ func write(t *testing.T, path, text string) {
 
 func unset(string) (string, bool) { return "", false }
 
-// What is packed can be loaded where nothing else is.
+// The package loads in an empty folder.
 func TestPack(t *testing.T) {
 	for _, name := range []string{"products.json", "search/products.json", "./products.json", "${NONE:-products}.json"} {
 		dir, folder := t.TempDir(), filepath.Join(t.TempDir(), "build")

@@ -45,7 +45,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What is printed for a terminal is what a shell there takes.
+// A shell accepts the printed lines.
 func TestExports(t *testing.T) {
 	script := exports(&localstack.Stack{DynamoDB: "http://127.0.0.1:8000", SQS: "http://127.0.0.1:9324", OpenSearch: "http://127.0.0.1:9200"}) +
 		`echo "$SLUICE_ENDPOINT_DYNAMODB $SLUICE_ENDPOINT_SQS $SLUICE_ENDPOINT_OPENSEARCH $SLUICE_OPENSEARCH ${SLUICE_ENDPOINT_OPENSEARCH3-none} $AWS_REGION $AWS_DEFAULT_REGION $AWS_ACCESS_KEY_ID"`
@@ -118,8 +118,8 @@ func TestSummaryFailsWhenOneWasSkipped(t *testing.T) {
 	}
 }
 
-// Each run is a line; one that fails fails the whole, and the busy loops beside
-// the last ones end with it.
+// Each run is a line. A failed run fails the command. The busy loops beside the last
+// runs end with it.
 func TestSteady(t *testing.T) {
 	script, err := filepath.Abs("steady")
 	if err != nil {
