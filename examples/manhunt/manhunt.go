@@ -72,7 +72,7 @@ type app struct {
 // The attribute entityType has the type. A removal may come without its old image:
 // then the sort key says what it was, which is the type for those rows that others
 // go with.
-func TypeFrom() router.RouterOption {
+func TypeFrom() router.Option {
 	return router.TypeFrom(router.Chain(router.Attribute("entityType"), router.Func(func(rec *sluice.Record) (string, error) {
 		switch {
 		case rec.New.Exists() || rec.Old.Exists():
