@@ -25,7 +25,7 @@ func TestNamesOfDeclaredMetrics(t *testing.T) {
 // A value that JSON does not have would spoil the line of the others.
 func TestValuesThatAreNoNumbers(t *testing.T) {
 	var out bytes.Buffer
-	m := New(&out, Options{Dimensions: []Dimension{}})
+	m := New(&out, Options{Dimensions: map[string]string{}})
 	took, lost := declaredAs("CommitDuration").Of(m), declaredAs("ProjectionLost").Of(m)
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 2} {
 		took.Add(v, "sqs")

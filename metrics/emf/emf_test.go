@@ -106,7 +106,7 @@ func declaredAs(name string) *metrics.Metric {
 // What seldom happens has a line when it does.
 func TestCount(t *testing.T) {
 	var out bytes.Buffer
-	m := New(&out, Options{Dimensions: []Dimension{}})
+	m := New(&out, Options{Dimensions: map[string]string{}})
 	alarms, lost := declaredAs("EscalationAlarms").Of(m), declaredAs("ProjectionLost").Of(m)
 	alarms.Add(1, "call")
 	alarms.Add(1, "call")
@@ -128,7 +128,7 @@ var (
 // Parts add up, and seconds are milliseconds.
 func TestCountOfParts(t *testing.T) {
 	var out bytes.Buffer
-	m := New(&out, Options{Dimensions: []Dimension{}})
+	m := New(&out, Options{Dimensions: map[string]string{}})
 	for range 4 {
 		parts.Of(m).Add(0.5)
 	}
@@ -185,9 +185,9 @@ func TestLines(t *testing.T) {
 // CloudWatch refuses.
 func TestAnyName(t *testing.T) {
 	var out bytes.Buffer
-	var dims []Dimension
+	dims := map[string]string{}
 	for i := range 28 {
-		dims = append(dims, Dimension{fmt.Sprintf("%s%02d", strings.Repeat("n", 248), i), strings.Repeat(`"\`, 512)})
+		dims[fmt.Sprintf("%s%02d", strings.Repeat("n", 248), i)] = strings.Repeat(`"\`, 512)
 	}
 	names := []string{"", " ", ":colon", "a\nb\"c\\d", "größe", strings.Repeat("x", 5000), strings.Repeat("ü", 600)}
 	rs := matcher(names...)
@@ -206,6 +206,10 @@ func TestAnyName(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	tooMany := map[string]string{}
+	for i := range 29 {
+		tooMany[fmt.Sprint("n", i)] = "v"
+	}
 	for _, tt := range []struct {
 		o    Options
 		want string
@@ -213,13 +217,12 @@ func TestOptions(t *testing.T) {
 		{Options{Namespace: ":aws"}, `Namespace is ":aws"`},
 		{Options{Namespace: "AWS/Lambda"}, `Namespace is "AWS/Lambda": CloudWatch reserves names that begin with AWS/`},
 		{Options{Namespace: strings.Repeat("n", 256)}, "1 to 255 printable"},
-		{Options{Dimensions: make([]Dimension, 29)}, "are 29: want 28 at most"},
-		{Options{Dimensions: []Dimension{{"", "v"}}}, `Dimensions[0].Name is ""`},
-		{Options{Dimensions: []Dimension{{"a", "b"}, {"Stage", " "}}}, `Dimensions[1].Value is " "`},
-		{Options{Dimensions: []Dimension{{"Route", "v"}}}, `"Route", which is taken`},
-		{Options{Dimensions: []Dimension{{"Records", "v"}}}, `"Records", which is taken`},
-		{Options{Dimensions: []Dimension{{"a", "b"}, {"a", "c"}}}, `"a", which is taken`},
-		{Options{Dimensions: []Dimension{{"größe", "v"}}}, "ASCII"},
+		{Options{Dimensions: tooMany}, "are 29: want 28 at most"},
+		{Options{Dimensions: map[string]string{"": "v"}}, `Dimensions: a name is ""`},
+		{Options{Dimensions: map[string]string{"a": "b", "Stage": " "}}, `Dimensions["Stage"] is " "`},
+		{Options{Dimensions: map[string]string{"Route": "v"}}, `"Route" is taken`},
+		{Options{Dimensions: map[string]string{"Records": "v"}}, `"Records" is taken`},
+		{Options{Dimensions: map[string]string{"größe": "v"}}, "ASCII"},
 	} {
 		func() {
 			defer func() {
@@ -231,7 +234,7 @@ func TestOptions(t *testing.T) {
 		}()
 	}
 	var out bytes.Buffer
-	New(&out, Options{Dimensions: []Dimension{}}).Lambda().Invoked(lambda.Invocation{})
+	New(&out, Options{Dimensions: map[string]string{}}).Lambda().Invoked(lambda.Invocation{})
 	if documents(t, out.Bytes()); !strings.Contains(out.String(), `"Dimensions":[[]]`) {
 		t.Errorf("no dimensions: %s", out.String())
 	}

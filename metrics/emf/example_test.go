@@ -13,7 +13,7 @@ import (
 
 // A function whose records, invocations and messages are CloudWatch's metrics.
 func Example() {
-	m := emf.New(os.Stdout, emf.Options{Dimensions: []emf.Dimension{{Name: "Service", Value: "searches"}}})
+	m := emf.New(os.Stdout, emf.Options{Dimensions: map[string]string{"Service": "searches"}})
 	sink := sqs.Options{Metrics: m, Sink: "calls"}
 	_ = sink // for sqs.New
 
