@@ -31,7 +31,7 @@ func TestValuesThatAreNoNumbers(t *testing.T) {
 		took.Add(v, "sqs")
 		lost.Add(v, "orders", "not_raised")
 	}
-	m.Lambda().Invoked(lambda.Invocation{})
+	m.Invoked(lambda.Invocation{})
 	docs := documents(t, out.Bytes())
 	if len(docs) != 3 || docs[2]["ProjectionLost"] != 2.0 && docs[1]["ProjectionLost"] != 2.0 {
 		t.Errorf("%v", docs)

@@ -134,11 +134,6 @@ func New(w io.Writer, o Options) *Metrics {
 	return &Metrics{w: w, namespace: o.Namespace, dimensions: dimensions(o.Dimensions), none: new(route), lines: map[dimension]*declared{}}
 }
 
-// Lambda returns hooks for lambda.Options.Hooks, which write the lines.
-func (m *Metrics) Lambda() lambda.Hooks {
-	return lambda.Hooks{Invoked: m.invoked}
-}
-
 // Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher.
 func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 	routes := make([]*route, len(matcher.Routes()))
@@ -167,13 +162,14 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 	}
 }
 
-// invoked writes the lines of an invocation, one call per line. A pipe takes up to
-// 4096 bytes at once or not at all. A longer write may be split, and other writers
-// such as the log may come between.
-func (m *Metrics) invoked(inv lambda.Invocation) {
+// Invoked is for lambda.Options.Invoked: it writes the lines of an invocation.
+func (m *Metrics) Invoked(inv lambda.Invocation) {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// One call per line: a pipe takes up to 4096 bytes at once or not at all. A
+	// longer write may be split, and other writers such as the log may come
+	// between.
 	m.write(m.appendInvocation(m.line[:0], inv, now))
 	for _, p := range m.parts {
 		m.write(p.flush(m.line[:0], m, now))

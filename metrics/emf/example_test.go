@@ -19,6 +19,6 @@ func Example() {
 
 	r := router.New()
 	r.Handle("search#INSERT", func(context.Context, *sluice.Record) error { return nil })
-	function := lambda.NewHandler(r, lambda.Options{Hooks: m.Lambda(), FlowHooks: m.Flow(r)}) // or lambda.Start
+	function := lambda.NewHandler(r, lambda.Options{Invoked: m.Invoked, FlowHooks: m.Flow(r)}) // or lambda.Start
 	_, _ = function.Invoke(context.Background(), []byte(`{"Records":[]}`))
 }
