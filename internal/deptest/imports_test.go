@@ -103,9 +103,11 @@ var rules = []rule{
 	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/keyhash", "metrics"}},
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "flow", "internal/snapshot", "sources/...", "deadletter", "metrics"}},
 
+	{pkgs: "internal/scrape"},
+
 	// What brings them together.
 	{pkgs: "run", ours: []string{"internal/daemon", ".", "metrics"}},
-	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", "internal/routed", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", "internal/routed", "internal/scrape", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/awsclient", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
