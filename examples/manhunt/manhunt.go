@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
@@ -106,7 +105,7 @@ func Register(r *router.Router, d Deps) error {
 				what = "a search has ended, and nobody was called"
 			}
 			if !a.Due.IsZero() {
-				due = message.FormatTime(a.Due)
+				due = a.Due.UTC().Format(time.RFC3339Nano)
 			}
 			d.Logger.ErrorContext(ctx, what, "search", Named(key(a.Escalation, "search")), "step", a.Number, "due", due, "err", a.Err)
 			return nil
