@@ -42,6 +42,7 @@ var rules = []rule{
 	{pkgs: "metrics", stdOnly: true},
 	{pkgs: "internal/commits", ours: []string{"metrics"}, stdOnly: true},
 	{pkgs: "internal/tally", ours: []string{"metrics"}, stdOnly: true},
+	{pkgs: "internal/brake", stdOnly: true},
 	{pkgs: "internal/keypattern", stdOnly: true},
 	{pkgs: "router", ours: []string{".", "internal/keypattern", "internal/routed", "internal/views", "metrics"}, stdOnly: true},
 	{pkgs: "flow", ours: []string{".", "internal/quorum"}},
@@ -101,7 +102,7 @@ var rules = []rule{
 	{pkgs: "internal/letters", ours: []string{"deadletter", "state"}},
 	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/docrules", "internal/docversion", "internal/jsonscan", "internal/routed", "metrics"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
-	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/keyhash", "metrics"}},
+	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/brake", "internal/keyhash", "metrics"}},
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "flow", "internal/snapshot", "sources/...", "deadletter", "metrics"}},
 
 	{pkgs: "internal/scrape"},
@@ -120,7 +121,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/brake", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may
