@@ -29,7 +29,7 @@ import (
 )
 
 // Routes is a router in which every MODIFY has a route, all to h.
-func Routes(h sluice.Handler, opts ...router.RouterOption) *router.Router {
+func Routes(h sluice.Handler, opts ...router.Option) *router.Router {
 	r := router.New(opts...)
 	r.Handle("search#INSERT", h, router.Name("next"))
 	r.Handle("search#MODIFY", h, router.Name("changed"))
@@ -147,7 +147,7 @@ type Way struct {
 }
 
 // NewWay returns a Way whose routes do nothing.
-func NewWay(opts ...router.RouterOption) *Way {
+func NewWay(opts ...router.Option) *Way {
 	return &Way{Router: Routes(func(context.Context, *sluice.Record) error { return nil }, opts...)}
 }
 

@@ -45,6 +45,8 @@
 // [sluice.Route.Needs], which tells the source. A record that still lacks an image
 // fails permanently, so that it does not count as unchanged.
 //
+// Options given to [New] apply to every route.
+//
 // A deletion by TTL that a global table replicated from another Region carries no
 // identity: there [ExcludeTTL] and [OnlyTTL] take it for a user's.
 //

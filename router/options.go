@@ -9,12 +9,13 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Option configures one route.
+// Option configures one route or, given to [New], every route of a router.
 type Option func(*config)
 
 // config collects the options of a route.
 type config struct {
 	*route
+	resolver   *Resolver // of the router; nil: the options are a route's own
 	middleware []sluice.Middleware
 	onTTL      string // the TTL filter already given
 	readsImage bool   // a filter reads the image that tells a record's type
@@ -30,10 +31,29 @@ func (c *config) filter(name string, pass func(*sluice.Record) bool) {
 	c.filters, c.filtered = append(c.filters, pass), append(c.filtered, name)
 }
 
+// TypeFrom sets the resolver of record types (default [Attribute]("entityType")).
+// It is an option of [New].
+func TypeFrom(rs Resolver) Option {
+	return func(c *config) {
+		switch {
+		case c.resolver == nil:
+			c.fail("TypeFrom: all routes of a router have the same resolver: give it to New")
+		case rs.kind == noResolver:
+			c.fail("TypeFrom was given the zero Resolver; make one with Attribute, KeyPattern, Table, Func, ByTable or Chain")
+		default:
+			*c.resolver = rs
+		}
+	}
+}
+
 // Name sets the route's name (default: its patterns, joined with commas). Names
 // are unique in a router and appear in metrics, dead letters and logs.
 func Name(name string) Option {
 	return func(c *config) {
+		if c.resolver != nil {
+			c.fail("Name(%q): every route has a name of its own", name)
+			return
+		}
 		if name == "" || len(name) > 200 || !utf8.ValidString(name) ||
 			strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			c.fail("Name(%q): want 1 to 200 bytes of UTF-8 without control characters", name)
@@ -120,8 +140,7 @@ func MaxAge(d time.Duration) Option {
 	}
 }
 
-// Use wraps the route's handler, inside the router's own middleware. The first
-// of mw is the outermost.
+// Use wraps the route's handler. The first of mw is the outermost.
 func Use(mw ...sluice.Middleware) Option {
 	return func(c *config) { c.middleware = append(c.middleware, mw...) }
 }

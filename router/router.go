@@ -16,10 +16,10 @@ import (
 // first call of Match, Routes or Dispatch fixes the table: Handle then panics, and
 // the Router is safe for concurrent use.
 type Router struct {
-	resolver   Resolver
-	middleware []sluice.Middleware
-	unrouted   []func(rec *sluice.Record, why Reason)
-	counted    *[Filtered + 1]func(float64) // counts unrouted records; may be nil
+	resolver Resolver
+	options  []Option // of every route
+	unrouted []func(rec *sluice.Record, why Reason)
+	counted  *[Filtered + 1]func(float64) // counts unrouted records; may be nil
 
 	mu     sync.Mutex // guards routes until table is set
 	routes []*route
@@ -50,26 +50,17 @@ const (
 // String returns "no route", "untyped" or "filtered".
 func (r Reason) String() string { return [...]string{"no route", "untyped", "filtered"}[r] }
 
-// RouterOption configures a whole router.
-type RouterOption func(*Router)
-
-// TypeFrom sets the resolver of record types (default [Attribute]("entityType")).
-func TypeFrom(rs Resolver) RouterOption { return func(r *Router) { r.resolver = rs } }
-
-// UseAll wraps the handlers of all routes, outside the routes' own middleware.
-// The first of mw is the outermost.
-func UseAll(mw ...sluice.Middleware) RouterOption {
-	return func(r *Router) { r.middleware = append(r.middleware, mw...) }
-}
-
-// New returns an empty router.
-func New(opts ...RouterOption) *Router {
-	r := &Router{resolver: Attribute("entityType")}
+// New returns an empty router. The options apply to every route, before its own: a
+// limit of a route replaces that of New, filters of both must pass, and the
+// middleware of New is outside the route's. New panics if an option is invalid.
+func New(opts ...Option) *Router {
+	r := &Router{resolver: Attribute("entityType"), options: opts}
+	c := config{route: new(route), resolver: &r.resolver}
 	for _, o := range opts {
-		o(r)
+		o(&c)
 	}
-	if r.resolver.kind == noResolver {
-		panic("router: New: TypeFrom was given the zero Resolver; make one with Attribute, KeyPattern, Table, Func, ByTable or Chain")
+	if err := errors.Join(c.errs...); err != nil {
+		panic("router: New: " + err.Error())
 	}
 	return r
 }
@@ -121,7 +112,11 @@ func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option
 	if h == nil {
 		return nil, fmt.Errorf("pattern %q: nil handler", patterns)
 	}
-	c := config{route: &route{patterns: ps, site: site}}
+	c := config{route: &route{patterns: ps, site: site}, resolver: new(Resolver)}
+	for _, o := range r.options {
+		o(&c)
+	}
+	c.resolver = nil
 	c.route.Name = strings.Join(strings.Fields(patterns), ",")
 	for _, o := range opts {
 		o(&c)
@@ -129,7 +124,7 @@ func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, fmt.Errorf("route %q: %w", c.route.Name, err)
 	}
-	for _, mw := range slices.Backward(slices.Concat(r.middleware, c.middleware)) {
+	for _, mw := range slices.Backward(c.middleware) {
 		if mw == nil {
 			return nil, fmt.Errorf("route %q: nil middleware", c.route.Name)
 		}

@@ -142,7 +142,7 @@ func TestMiddlewareOrder(t *testing.T) {
 			}
 		}
 	}
-	r := New(TypeFrom(Table(nil)), UseAll(mw("1"), mw("2")))
+	r := New(TypeFrom(Table(nil)), Use(mw("1"), mw("2")))
 	r.Handle("t#INSERT", nothing, Use(mw("3")), Use(mw("4")))
 	if err := r.Dispatch(context.Background(), &sluice.Record{EventName: sluice.Insert, Table: "t"}); err != nil {
 		t.Fatal(err)
@@ -150,6 +150,51 @@ func TestMiddlewareOrder(t *testing.T) {
 	if got := strings.Join(calls, ""); got != "1234" {
 		t.Errorf("called in order %s", got)
 	}
+}
+
+func TestOptionsOfNew(t *testing.T) {
+	r := New(TypeFrom(Table(nil)), Attempts(3), Timeout(time.Second), When(func(rec *sluice.Record) bool { return rec.Region == "here" }))
+	r.Handle("t#INSERT", nothing, Name("like all"))
+	r.Handle("t#INSERT", nothing, Name("other"), Attempts(5), When(func(rec *sluice.Record) bool { return rec.ShardID == "s" }))
+	all := r.Routes()
+	if all[0].Attempts != 3 || all[1].Attempts != 5 || all[0].Timeout != time.Second || all[1].Timeout != time.Second {
+		t.Errorf("%+v and %+v", *all[0], *all[1])
+	}
+	for _, tt := range []struct {
+		region, shard string
+		want          []string
+	}{
+		{"here", "s", []string{"like all", "other"}},
+		{"here", "other", []string{"like all"}},
+		{"there", "s", nil},
+	} {
+		got, err := r.Match(nil, &sluice.Record{EventName: sluice.Insert, Table: "t", Region: tt.region, ShardID: tt.shard})
+		if err != nil || !slices.Equal(names(got), tt.want) {
+			t.Errorf("%s, shard %s: %q, %v", tt.region, tt.shard, names(got), err)
+		}
+	}
+}
+
+func TestOptionsInTheWrongPlace(t *testing.T) {
+	if err := New().Add("app.yaml:3", "a#INSERT", nothing, TypeFrom(Table(nil))); err == nil || !strings.Contains(err.Error(), "give it to New") {
+		t.Errorf("TypeFrom of a route: %v", err)
+	}
+	for want, o := range map[string]Option{`Name("a")`: Name("a"), "Attempts(0)": Attempts(0)} {
+		func() {
+			defer func() {
+				if v := recover(); !strings.HasPrefix(fmt.Sprint(v), "router: New: "+want) {
+					t.Errorf("panic = %v", v)
+				}
+			}()
+			New(o)
+		}()
+	}
+	defer func() {
+		if v := recover(); !strings.Contains(fmt.Sprint(v), "ExcludeTTL and OnlyTTL") {
+			t.Errorf("panic = %v", v)
+		}
+	}()
+	New(ExcludeTTL()).Handle("a#REMOVE", nothing, OnlyTTL())
 }
 
 func TestNewRefusesZeroResolver(t *testing.T) {

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -126,17 +125,7 @@ func AddFlags(fs *pflag.FlagSet) { new(daemon.Options).AddFlags(fs) }
 // signal ends the process at once. main must call it only once.
 func OnSignals(ctx context.Context) context.Context { return daemon.OnSignals(ctx) }
 
-// UsageError is an invalid flag or environment variable.
-type UsageError struct{ Err error }
-
-func (e *UsageError) Error() string { return e.Err.Error() }
-func (e *UsageError) Unwrap() error { return e.Err }
-
-// Exit prints err, if not nil, and returns its exit code. name is the program, and
-// command the subcommand.
-func Exit(err error, name string, stderr io.Writer, command ...string) int {
-	if usage := (*UsageError)(nil); errors.As(err, &usage) {
-		err = &daemon.UsageError{Err: err}
-	}
-	return daemon.Exit(err, name, stderr, command...)
-}
+// Exit ends a command of your own as Run ends: it prints err, if not nil, with the
+// errors of AWS in plain words, and returns the exit code, 0 or 1. name is the
+// program.
+func Exit(err error, name string, stderr io.Writer) int { return daemon.Exit(err, name, stderr) }

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/effect/document"
-	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/docrules"
+	"github.com/sluicehq/sluice/internal/docversion"
 )
 
 // marked returns a route for each index whose documents are versioned by sequence,
@@ -163,7 +163,7 @@ sluice audit --repair: it deletes the documents of items deleted meanwhile.`,
 // version of each change, and the sink has to compare.
 func highVersions(ctx context.Context, p *config.Projected, index string) (bool, error) {
 	docs, err := p.Client.Indices().Sample(ctx, index, 1000, false)
-	greatest := projection.LeastVersion(time.Now().UTC().Format("20060102T150405.000") + "-" + strings.Repeat("9", 40))
+	greatest := docversion.Least(time.Now().UTC().Format("20060102T150405.000") + "-" + strings.Repeat("9", 40))
 	return slices.ContainsFunc(docs, func(d document.Doc) bool { return d.Version > greatest }), err
 }
 

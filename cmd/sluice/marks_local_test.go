@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/docversion"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
@@ -55,7 +55,7 @@ routes:
 	}
 	const sequence = "20250704T123321.123-0000000000000028856700000818875059017386"
 	body := fmt.Sprintf(`{"sluice":{"sequence":%q,"deleted":%q}}`, sequence, time.Now().Add(-50*time.Hour).UTC().Format(time.RFC3339))
-	path := fmt.Sprintf("/%s/_doc/gone?version_type=external&version=%d&refresh=true", w.name, projection.LeastVersion(sequence))
+	path := fmt.Sprintf("/%s/_doc/gone?version_type=external&version=%d&refresh=true", w.name, docversion.Least(sequence))
 	if err := client.Call(t.Context(), "PUT", path, []byte(body), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/internal/brake"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/item"
@@ -213,7 +214,7 @@ func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.S
 	bar.end()
 	err = stopped(ctx, err, "all counters were looked at: the same command begins anew")
 	if done.Brake != nil && err != nil {
-		err = errors.New(lowering(done.Brake))
+		err = lowering(done.Brake)
 	}
 	r.wrong += done.Corrected + done.Held + done.Busy
 	r.failed += done.Failed
@@ -278,8 +279,9 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 		Failed    int    `json:"failed,omitempty"`
 		Error     string `json:"error,omitempty"`
 
-		Brake *rollup.BrakeError `json:"brake,omitempty"`
-	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected + done.Held, done.Busy, done.Gone, done.Open(), done.Held, done.Failed, "", done.Brake}
+		Brake *brake.Error `json:"brake,omitempty"`
+	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected + done.Held, done.Busy, done.Gone, done.Open(), done.Held, done.Failed, "", nil}
+	line.Brake, _ = errors.AsType[*brake.Error](done.Brake)
 	if err != nil {
 		line.Error = err.Error()
 	}
@@ -296,7 +298,7 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 	}
 	switch {
 	case err == nil && done.Brake != nil:
-		text += "\n--repair would stop: " + lowering(done.Brake)
+		text += "\n--repair would stop: " + lowering(done.Brake).Error()
 	case err == nil, done.Brake != nil:
 	case done.Parents == 0 && !r.json:
 		return // the error is all that there is to say
@@ -306,10 +308,15 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 	r.print(text, line)
 }
 
-// lowering says why no counter is lowered, and what to do.
-func lowering(b *rollup.BrakeError) string {
-	if b.Empty || b.MostlyEmpty {
-		return fmt.Sprintf("%v; if it is the right one: --trust-tables --max-deletes %d lowers them", b, b.Lowered)
+// lowering adds the flag that lowers the counters to the error that says why none is
+// lowered.
+func lowering(err error) error {
+	b, ok := errors.AsType[*brake.Error](err)
+	switch {
+	case !ok:
+		return err
+	case b.Empty || b.MostlyEmpty:
+		return fmt.Errorf("%w; if it is the right one: --trust-tables --max-deletes %d lowers them", b, b.Lowered)
 	}
-	return fmt.Sprintf("%v: --max-deletes %d lowers them", b, b.Lowered)
+	return fmt.Errorf("%w: --max-deletes %d lowers them", b, b.Lowered)
 }

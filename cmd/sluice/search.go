@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/audit"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/docversion"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
@@ -115,7 +116,7 @@ func (s *source) marks(client *opensearch.Client) *audit.Marks {
 	if s.markField == "" {
 		return nil
 	}
-	m := &audit.Marks{Field: s.markField, ForgetDeleted: s.forgetDeleted, LeastVersion: projection.LeastVersion}
+	m := &audit.Marks{Field: s.markField, ForgetDeleted: s.forgetDeleted, LeastVersion: docversion.Least}
 	if !s.forgetDeleted {
 		m.Tombstones = client.Indices().Marks(s.markField, false).Tombstones(client.ListMatching)
 	}

@@ -72,8 +72,9 @@ func (o Op) Name(placeholder, attribute string) Op {
 }
 
 // Value sets the value of a :placeholder in the expressions: a string (S), an
-// integer or a Number (N), a bool, a []byte (B), nil (NULL), a Strings (SS), a
-// item.Value, or a sluice.Item (M). Another type fails the write permanently.
+// integer or a json.Number of up to 38 digits (N), a bool, a []byte (B), nil
+// (NULL), a Strings (SS), an item.Value, or a sluice.Item (M). Another type fails
+// the write permanently.
 func (o Op) Value(placeholder string, value any) Op {
 	values := make(map[string]any, len(o.Values)+1)
 	for k, v := range o.Values {
@@ -83,9 +84,6 @@ func (o Op) Value(placeholder string, value any) Op {
 	o.Values = values
 	return o
 }
-
-// Number is a decimal number of up to 38 digits.
-type Number string
 
 // Strings is a string set.
 type Strings []string

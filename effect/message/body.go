@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// FormatTime formats t like all messages: RFC 3339 in UTC, with a fraction only if
-// needed.
-func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+// formatTime formats t as RFC 3339 in UTC, with a fraction only if needed.
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // Body builds a JSON object with members in the order of the calls, without
 // spaces. Equal calls make equal bytes. The zero Body is an empty object.
@@ -34,8 +33,8 @@ func (b *Body) JSON(name string, value []byte) *Body {
 	return b
 }
 
-// Time adds a time as FormatTime writes it.
-func (b *Body) Time(name string, value time.Time) *Body { return b.Str(name, FormatTime(value)) }
+// Time adds a time in RFC 3339, in UTC, with a fraction only if needed.
+func (b *Body) Time(name string, value time.Time) *Body { return b.Str(name, formatTime(value)) }
 
 // Bytes returns the object. You may add more afterwards.
 func (b *Body) Bytes() []byte {

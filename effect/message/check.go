@@ -50,29 +50,22 @@ func (c Check) validate() error {
 	return nil
 }
 
-// LaterOptions configure Later; the zero value is ready to use.
-type LaterOptions struct {
-	MaxDelay time.Duration    // of one hop (default MaxDelay)
-	Now      func() time.Time // default time.Now
-}
-
 // Later returns a function that sends checks through a standard queue. When it
 // returns nil, the check is durable. The check arrives at its route at NotBefore,
 // or at once if that is past. For a delay beyond the queue's limit, the route
-// needs [Hop].
+// needs [Hop]. send makes a message durable in the queue, such as Send of a
+// sinks/sqs.Queue.
 //
 // A handler that runs again sends its check again: the route must accept
 // duplicates. The message has the attributes notBefore and dedupeKey.
-func Later(send Send, o LaterOptions) func(ctx context.Context, c Check) error {
+func Later(send func(context.Context, sluice.Message) error, o Options) func(ctx context.Context, c Check) error {
 	if send == nil {
-		panic("message: Later without a Send")
+		panic("message: Later without a send")
 	}
-	if o.MaxDelay == 0 {
-		o.MaxDelay = MaxDelay
+	if o.NotBefore != "" {
+		panic(fmt.Sprintf("message: Later: Options.NotBefore is %q; a check has its due time in notBefore", o.NotBefore))
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	o = o.withDefaults()
 	return func(ctx context.Context, c Check) error {
 		if err := c.validate(); err != nil {
 			return sluice.Permanent(fmt.Errorf("message: %w", err))
@@ -80,7 +73,7 @@ func Later(send Send, o LaterOptions) func(ctx context.Context, c Check) error {
 		m := sluice.Message{
 			Body:       string(c.Body()),
 			Delay:      Delay(c.NotBefore, o.Now(), o.MaxDelay),
-			Attributes: map[string]sluice.MessageAttribute{"notBefore": {Value: FormatTime(c.NotBefore)}},
+			Attributes: map[string]sluice.MessageAttribute{"notBefore": {Value: formatTime(c.NotBefore)}},
 		}
 		if c.DedupeKey != "" {
 			m.Attributes["dedupeKey"] = sluice.MessageAttribute{Value: c.DedupeKey}

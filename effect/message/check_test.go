@@ -2,6 +2,7 @@ package message
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,11 +42,11 @@ func TestLater(t *testing.T) {
 		q := &delayed{t: t, ms: make(chan sluice.Message, 1)}
 		begin := time.Now()
 		want := Check{Kind: "order.unpaid", Table: "orders", Key: key, NotBefore: begin.Add(2000 * time.Second).UTC(), DedupeKey: "o-1#1"}
-		if err := Later(q.send, LaterOptions{})(t.Context(), want); err != nil {
+		if err := Later(q.send, Options{})(t.Context(), want); err != nil {
 			t.Fatal(err)
 		}
 		var got []Check
-		h := Hop(q.send, HopOptions{})(func(_ context.Context, rec *sluice.Record) error {
+		h := Hop(q.send, Options{})(func(_ context.Context, rec *sluice.Record) error {
 			c, err := ReadCheck(rec)
 			got = append(got, c)
 			if took := time.Since(begin); took != 2000*time.Second {
@@ -55,7 +56,7 @@ func TestLater(t *testing.T) {
 		})
 		for len(got) == 0 {
 			m := <-q.ms
-			if m.Kind() != "order.unpaid" || m.Attributes["dedupeKey"].Value != "o-1#1" || m.Attributes["notBefore"].Value != FormatTime(want.NotBefore) {
+			if m.Kind() != "order.unpaid" || m.Attributes["dedupeKey"].Value != "o-1#1" || m.Attributes["notBefore"].Value != formatTime(want.NotBefore) {
 				t.Errorf("message %+v", m)
 			}
 			if err := h(t.Context(), m.Record(queueARN)); err != nil && !sluice.IsSkip(err) {
@@ -82,7 +83,7 @@ func TestLater(t *testing.T) {
 func TestChecksThatAreNone(t *testing.T) {
 	key := item.Of(item.String("pk", "x"))
 	sent := 0
-	later := Later(func(context.Context, sluice.Message) error { sent++; return nil }, LaterOptions{})
+	later := Later(func(context.Context, sluice.Message) error { sent++; return nil }, Options{})
 	for want, c := range map[string]Check{
 		"without a Kind":      {Key: key, NotBefore: time.Now()},
 		"without a Key":       {Kind: "k", NotBefore: time.Now()},
@@ -110,4 +111,14 @@ func TestChecksThatAreNone(t *testing.T) {
 	if _, err := ReadCheck(&sluice.Record{EventName: sluice.Insert, Table: "orders"}); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "a INSERT of table orders") {
 		t.Error(err)
 	}
+}
+
+// Hop looks for a due time where it is told. A check has it in notBefore.
+func TestLaterRefusesAnotherNotBefore(t *testing.T) {
+	defer func() {
+		if v := recover(); !strings.Contains(fmt.Sprint(v), `Options.NotBefore is "due"`) {
+			t.Errorf("panic = %v", v)
+		}
+	}()
+	Later(func(context.Context, sluice.Message) error { return nil }, Options{NotBefore: "due"})
 }

@@ -25,14 +25,27 @@ func Delay(notBefore, now time.Time, most time.Duration) time.Duration {
 	return min(max(d, 0), most.Truncate(time.Second))
 }
 
-// Send makes a message durable in a queue, such as [sinks/sqs.Queue.Send].
-type Send func(ctx context.Context, m sluice.Message) error
-
-// HopOptions configure Hop; the zero value is ready to use.
-type HopOptions struct {
-	NotBefore string           // member of the body, or dotted path, with the due time in RFC 3339 (default "notBefore")
+// Options configure [Later] and [Hop]; the zero value is ready to use.
+type Options struct {
 	MaxDelay  time.Duration    // of one hop, at least 1 s (default MaxDelay)
 	Now       func() time.Time // default time.Now
+	NotBefore string           // for Hop: member of the body, or dotted path, with the due time in RFC 3339 (default "notBefore")
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxDelay == 0 {
+		o.MaxDelay = MaxDelay
+	}
+	if o.MaxDelay < time.Second { // delays are whole seconds
+		panic(fmt.Sprintf("message: Options.MaxDelay is %v, want at least 1s", o.MaxDelay))
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NotBefore == "" {
+		o.NotBefore = "notBefore"
+	}
+	return o
 }
 
 // Hop makes a Middleware for routes of messages with a due time. A message that
@@ -40,22 +53,14 @@ type HopOptions struct {
 // delay, and then settled. Body and attributes do not change. A crash in between
 // duplicates it, but never loses it. A message that is due, or has no due time,
 // goes to the handler.
-func Hop(send Send, o HopOptions) sluice.Middleware {
+//
+// send makes a message durable in the route's queue, such as Send of a
+// sinks/sqs.Queue.
+func Hop(send func(context.Context, sluice.Message) error, o Options) sluice.Middleware {
 	if send == nil {
-		panic("message: Hop without a Send")
+		panic("message: Hop without a send")
 	}
-	if o.NotBefore == "" {
-		o.NotBefore = "notBefore"
-	}
-	if o.MaxDelay == 0 {
-		o.MaxDelay = MaxDelay
-	}
-	if o.MaxDelay < time.Second { // delays are whole seconds
-		panic(fmt.Sprintf("message: HopOptions.MaxDelay is %v, want at least 1s", o.MaxDelay))
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	o = o.withDefaults()
 	return func(next sluice.Handler) sluice.Handler {
 		return func(ctx context.Context, rec *sluice.Record) error {
 			m, ok := rec.Message()

@@ -21,7 +21,7 @@ func ExampleLater() {
 		sent = append(sent, m)
 		return nil
 	}
-	later := message.Later(send, message.LaterOptions{Now: clock})
+	later := message.Later(send, message.Options{Now: clock})
 	r := router.New()
 	r.Handle("order#INSERT", func(ctx context.Context, rec *sluice.Record) error {
 		return later(ctx, message.Check{Kind: "order.unpaid", Table: rec.Table, Key: rec.Keys, NotBefore: now.Add(2 * time.Hour)})
@@ -34,7 +34,7 @@ func ExampleLater() {
 		pk, _ := c.Key.Lookup("pk")
 		fmt.Println("looking at order", pk.Str(), "of table", c.Table)
 		return nil
-	}, router.Use(message.Hop(send, message.HopOptions{Now: clock})))
+	}, router.Use(message.Hop(send, message.Options{Now: clock})))
 
 	order := item.Of(item.String("pk", "o-1"), item.String("entityType", "order"))
 	ctx := context.Background()

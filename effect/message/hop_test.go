@@ -34,7 +34,7 @@ func TestHop(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var sent []sluice.Message
 			called := false
-			h := Hop(func(_ context.Context, m sluice.Message) error { sent = append(sent, m); return tt.sendErr }, HopOptions{
+			h := Hop(func(_ context.Context, m sluice.Message) error { sent = append(sent, m); return tt.sendErr }, Options{
 				Now: func() time.Time { return time.Date(2019, 12, 30, 19, 52, 20, 0, time.UTC) },
 			})(func(context.Context, *sluice.Record) error { called = true; return nil })
 			m := sluice.Message{ID: "m1", Body: tt.body, Received: 3, GroupID: "g1", Attributes: map[string]sluice.MessageAttribute{"n": {Type: "Number.x", Value: "7"}, "b": {Type: "Binary", Bytes: []byte{0, 255}}}}
@@ -63,7 +63,7 @@ func TestHop(t *testing.T) {
 }
 
 func TestHopIsForMessages(t *testing.T) {
-	h := Hop(func(context.Context, sluice.Message) error { return nil }, HopOptions{})(func(context.Context, *sluice.Record) error { return nil })
+	h := Hop(func(context.Context, sluice.Message) error { return nil }, Options{})(func(context.Context, *sluice.Record) error { return nil })
 	if err := h(t.Context(), &sluice.Record{EventName: sluice.Insert, Table: "orders"}); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "not for a INSERT of table orders") {
 		t.Error(err)
 	}
@@ -76,5 +76,5 @@ func TestHopRefusesPartsOfASecond(t *testing.T) {
 			t.Error("hops of half a second were taken")
 		}
 	}()
-	Hop(func(context.Context, sluice.Message) error { return nil }, HopOptions{MaxDelay: time.Second / 2})
+	Hop(func(context.Context, sluice.Message) error { return nil }, Options{MaxDelay: time.Second / 2})
 }

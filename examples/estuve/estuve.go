@@ -19,7 +19,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
-	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/handlers/rollup"
 	"github.com/sluicehq/sluice/metrics"
@@ -65,7 +64,7 @@ type Deps struct {
 
 	// Send sends the messages of large cascades. nil works without a queue: the
 	// record waits for every deletion.
-	Send      message.Send
+	Send      func(ctx context.Context, m sluice.Message) error
 	Threshold int // rows that a record deletes itself; see [cascade.Config]
 
 	Now     func() time.Time // default time.Now

@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
-	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/router"
 )
@@ -71,7 +70,7 @@ func load(t *testing.T, prefix string, threshold int) *config.Config {
 
 func TestFileNamesWhatGoDoes(t *testing.T) {
 	w := newWorld()
-	d := Deps{Tables: w.tables, Store: w, Send: message.Send(w.Queue("cascades")), Now: time.Now}
+	d := Deps{Tables: w.tables, Store: w, Send: w.Queue("cascades"), Now: time.Now}
 	inGo, inFile := byGo(t, d, ""), byFile(t, d, "")
 	names := map[string]bool{}
 	for _, rt := range inFile.Routes() {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
-	"github.com/sluicehq/sluice/effect/message"
 )
 
 // Response is what somebody said to an attempt.
@@ -44,7 +43,7 @@ func (t *Table) Respond(ctx context.Context, searchID string, step int64, r Resp
 	}
 	if !r.At.IsZero() {
 		op.Update += ", #at = :at"
-		op = op.Name("#at", "respondedDatetime").Value(":at", message.FormatTime(r.At))
+		op = op.Name("#at", "respondedDatetime").Value(":at", r.At.UTC().Format(time.RFC3339Nano))
 	}
 	err = t.store.Write(ctx, op)
 	switch {

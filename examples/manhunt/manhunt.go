@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
@@ -72,7 +71,7 @@ type app struct {
 // The attribute entityType has the type. A removal may come without its old image:
 // then the sort key says what it was, which is the type for those rows that others
 // go with.
-func TypeFrom() router.RouterOption {
+func TypeFrom() router.Option {
 	return router.TypeFrom(router.Chain(router.Attribute("entityType"), router.Func(func(rec *sluice.Record) (string, error) {
 		switch {
 		case rec.New.Exists() || rec.Old.Exists():
@@ -106,7 +105,7 @@ func Register(r *router.Router, d Deps) error {
 				what = "a search has ended, and nobody was called"
 			}
 			if !a.Due.IsZero() {
-				due = message.FormatTime(a.Due)
+				due = a.Due.UTC().Format(time.RFC3339Nano)
 			}
 			d.Logger.ErrorContext(ctx, what, "search", Named(key(a.Escalation, "search")), "step", a.Number, "due", due, "err", a.Err)
 			return nil

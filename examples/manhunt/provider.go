@@ -77,7 +77,7 @@ func (a *app) called(t escalation.Try, outcome string, err error) {
 // Webhook is the provider of methods whose destination is a URL.
 func Webhook(hook *webhook.Client) Provider {
 	return func(ctx context.Context, c Call) error {
-		return hook.Post(ctx, webhook.Call{URL: c.Destination, Key: c.DedupeKey, Body: []byte(c.Message.Body)})
+		return hook.Post(ctx, c.Destination, c.DedupeKey, []byte(c.Message.Body))
 	}
 }
 

@@ -69,7 +69,7 @@ func (t *Table) ending(searchID, contactID, status string, e Ending) dynamo.Op {
 		Name("#status", "status").Name("#index", "GSI2PK").Value(":status", status).Value(":index", status+"#"+contactID)
 	at := ""
 	if !e.At.IsZero() {
-		at = message.FormatTime(e.At)
+		at = e.At.UTC().Format(time.RFC3339Nano)
 	}
 	var unknown []string // of an end that was taken back nothing is left
 	for _, a := range []struct{ name, value string }{{resolution, e.Why}, {resolvedBy, e.By}, {resolvedDatetime, at}} {

@@ -36,7 +36,7 @@ func TestErrorsNameNoDocument(t *testing.T) {
 	check := func(of sluice.Item) func(*testing.T) sluice.Record {
 		return func(t *testing.T) sluice.Record {
 			var sent sluice.Message
-			later := message.Later(func(_ context.Context, m sluice.Message) error { sent = m; return nil }, message.LaterOptions{})
+			later := message.Later(func(_ context.Context, m sluice.Message) error { sent = m; return nil }, message.Options{})
 			if err := later(t.Context(), message.Check{Kind: checkKind, Table: writer.DefaultTable, Key: of, DedupeKey: "d", NotBefore: time.Now().Add(-time.Hour)}); err != nil {
 				t.Fatal(err)
 			}

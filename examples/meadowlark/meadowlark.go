@@ -38,8 +38,8 @@ type Deps struct {
 	Write       func(ctx context.Context, op document.Op) error
 	IndexPrefix string // stands before the names of indices
 
-	Alert message.Send // to who watches over the data
-	Check message.Send // to ourselves: a queue that is consumed by these routes
+	Alert func(ctx context.Context, m sluice.Message) error // to who watches over the data
+	Check func(ctx context.Context, m sluice.Message) error // to ourselves: a queue that is consumed by these routes
 
 	Now     func() time.Time          // default time.Now
 	Dropped func(table, field string) // a document's field with a reserved name; nil: not reported
@@ -65,7 +65,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 	if err != nil {
 		return nil, fmt.Errorf("meadowlark: %w", err)
 	}
-	a := &app{d: d, writer: w, later: message.Later(d.Check, message.LaterOptions{Now: d.Now})}
+	a := &app{d: d, writer: w, later: message.Later(d.Check, message.Options{Now: d.Now})}
 	o := Projection(d.IndexPrefix)
 	o.Dropped, o.Metrics = d.Dropped, d.Metrics
 	p, err := projection.New(d.Write, o)
@@ -82,7 +82,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 	r.Handle("fref#INSERT", a.referred, router.Name("reference"), router.Redrive())
 	r.Handle("fref#REMOVE", a.unreferred, router.Name("last reference"), router.NeedsOld(), router.Redrive())
 	r.Handle(checkKind+"#MESSAGE", a.lookAgain, router.Name("look again"),
-		router.Use(message.Hop(d.Check, message.HopOptions{Now: d.Now})))
+		router.Use(message.Hop(d.Check, message.Options{Now: d.Now})))
 	r.Handle("entity#INSERT entity#MODIFY entity#REMOVE entity#SNAPSHOT", p.Handle, router.Name("document"), router.NeedsBoth(), router.Redrive())
 	return r, nil
 }

@@ -49,7 +49,7 @@ type Deps struct {
 	Write func(ctx context.Context, op document.Op) error // of documents
 	Index string                                          // or an alias (default DefaultIndex)
 
-	Send message.Send // the way back to the janitor
+	Send func(ctx context.Context, m sluice.Message) error // the way back to the janitor
 
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default slog.Default()
@@ -70,7 +70,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 		return nil, fmt.Errorf("transitgateway: %w", err)
 	}
 	g := New(d.Store, d.Prefix, d.Now)
-	j := janitor{Gateways: g, later: message.Later(d.Send, message.LaterOptions{Now: d.Now})}
+	j := janitor{Gateways: g, later: message.Later(d.Send, message.Options{Now: d.Now})}
 	r := router.New(router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
 		return strings.TrimPrefix(rec.Table, d.Prefix), nil
 	})))
@@ -80,7 +80,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 	r.Handle(changes, g.onRouteTables, router.Name("route tables"), router.NeedsBoth(), router.Redrive())
 	r.Handle("tgw#INSERT tgw#MODIFY", reportBypass(d.Logger), router.Name("bypassed"), router.When(bypassed), router.NeedsBoth(), router.Redrive())
 	r.Handle("tgw_name#INSERT", j.onClaim, router.Name("claim"), router.NeedsNew(), router.Redrive())
-	r.Handle(claimKind+"#MESSAGE", j.look, router.Name("janitor"), router.Use(message.Hop(d.Send, message.HopOptions{Now: d.Now})))
+	r.Handle(claimKind+"#MESSAGE", j.look, router.Name("janitor"), router.Use(message.Hop(d.Send, message.Options{Now: d.Now})))
 	r.Handle(changes, documents.Handle, router.Name("document"), router.NeedsBoth(), router.Redrive())
 	return r, nil
 }

@@ -41,7 +41,7 @@ type Config struct {
 	Delete func(ctx context.Context, d dynamo.GuardedDelete)
 	// Send makes a message durable. Unlimited does not need it, unless an index
 	// finds the children.
-	Send message.Send
+	Send func(ctx context.Context, m sluice.Message) error
 
 	// Threshold is the number of rows of one child kind that Remove deletes
 	// before it hands over to the queue. 0 hands over every cascade; see also

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
-	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/item"
 )
@@ -69,11 +68,11 @@ func (c Config) raise(ctx context.Context, id string, read sluice.Item, last int
 	}
 	a := c.Escalation
 	err = c.Write(ctx, a.StillIn(read, dynamo.Update(c.Table, c.Key(id), "SET #round = :next, #began = :began")).
-		Name("#began", a.RoundStarted).Value(":next", next).Value(":began", message.FormatTime(began)))
+		Name("#began", a.RoundStarted).Value(":next", next).Value(":began", formatTime(began)))
 	if err != nil {
 		return sluice.Item{}, fmt.Errorf("beginning a new round of escalation %s: %w", keyhash.Text(id), err)
 	}
-	return read.With(item.Number(a.Round, strconv.FormatInt(next, 10)), item.String(a.RoundStarted, message.FormatTime(began))), nil
+	return read.With(item.Number(a.Round, strconv.FormatInt(next, 10)), item.String(a.RoundStarted, formatTime(began))), nil
 }
 
 // unused returns the first round without attempts, starting at a number.

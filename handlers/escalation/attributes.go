@@ -195,3 +195,6 @@ func typed(it sluice.Item, path string, want item.Kind) (item.Value, error) {
 	}
 	return v, nil
 }
+
+// formatTime formats a time as messages and attributes have it.
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

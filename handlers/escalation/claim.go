@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
-	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/item"
@@ -65,7 +64,7 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 	}
 	put := dynamo.Put(s.c.AttemptTable, attempt.With(
 		item.String(s.c.Claim.Owner, l.owner),
-		item.String(s.c.Claim.Until, message.FormatTime(l.until)),
+		item.String(s.c.Claim.Until, formatTime(l.until)),
 	)).If("attribute_not_exists(#key)").Name("#key", s.c.AttemptKey[0])
 	found, err := s.write(ctx, t, put)
 	if err != nil || !found.Exists() {
@@ -95,7 +94,7 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 	}
 	takeOver := dynamo.Update(s.c.AttemptTable, l.key, "SET #owner = :owner, #until = :until").
 		Name("#owner", s.c.Claim.Owner).Name("#until", s.c.Claim.Until).Name("#at", s.c.Config.Attempt.At).
-		Value(":owner", l.owner).Value(":until", message.FormatTime(l.until))
+		Value(":owner", l.owner).Value(":until", formatTime(l.until))
 	if owner == "" {
 		// The key must exist: an update must not create an attempt of only a
 		// lease.
@@ -239,7 +238,7 @@ func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string, w
 	}
 	op := s.owned(l, set, " REMOVE #owner, #until").
 		Name("#until", s.c.Claim.Until).Name("#outcome", s.c.Config.Attempt.Outcome).
-		Value(":at", message.FormatTime(at)).Value(":outcome", outcome)
+		Value(":at", formatTime(at)).Value(":outcome", outcome)
 	if keep {
 		op = op.Name("#error", s.c.Claim.Error).Value(":error", bounded(why.Error()))
 	}
@@ -295,7 +294,7 @@ func (s *Consumer) detached(ctx context.Context, timeout time.Duration, op dynam
 // called again with the same keys.
 func (s *Consumer) release(ctx context.Context, t Try, l lease) {
 	_ = s.detached(ctx, releaseTimeout, s.owned(l, "SET #until = :now", "").
-		Name("#until", s.c.Claim.Until).Value(":now", message.FormatTime(s.c.Config.Now())))
+		Name("#until", s.c.Claim.Until).Value(":now", formatTime(s.c.Config.Now())))
 }
 
 // owned is a change of an attempt that is ours and not finished. It also records

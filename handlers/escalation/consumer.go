@@ -110,7 +110,7 @@ func NewConsumer(c ConsumerConfig) (*Consumer, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("escalation: %w", err)
 	}
-	hop := message.Hop(c.Config.Send, message.HopOptions{
+	hop := message.Hop(c.Config.Send, message.Options{
 		NotBefore: c.Message.NotBefore, MaxDelay: c.Config.MaxDelay, Now: c.Config.Now,
 	})
 	return &Consumer{c, hop}, nil

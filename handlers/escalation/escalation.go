@@ -25,7 +25,7 @@ func New(c Config) (*Escalator, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("escalation: %w", err)
 	}
-	return &Escalator{c: c, hop: message.Hop(c.Watch.Send, message.HopOptions{MaxDelay: c.MaxDelay, Now: c.Now})}, nil
+	return &Escalator{c: c, hop: message.Hop(c.Watch.Send, message.Options{MaxDelay: c.MaxDelay, Now: c.Now})}, nil
 }
 
 // Start handles the record of a new escalation: it sends the watchdog's message
@@ -192,7 +192,7 @@ func (s *Escalator) send(ctx context.Context, u upcoming) error {
 		Delay: message.Delay(u.notBefore, s.c.Now(), s.c.MaxDelay),
 		Attributes: map[string]sluice.MessageAttribute{
 			"dedupeKey": {Value: key},
-			"notBefore": {Value: message.FormatTime(u.notBefore)},
+			"notBefore": {Value: formatTime(u.notBefore)},
 		},
 	}
 	if err := s.c.Send(ctx, m); err != nil {

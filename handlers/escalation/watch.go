@@ -173,7 +173,7 @@ func (s *Escalator) sendVigil(ctx context.Context, v vigil, delay time.Duration)
 		Body: string(b.Bytes()), Delay: delay,
 		Attributes: map[string]sluice.MessageAttribute{
 			"dedupeKey": {Value: key},
-			"notBefore": {Value: message.FormatTime(v.notBefore)},
+			"notBefore": {Value: formatTime(v.notBefore)},
 		},
 	}
 	if err := s.c.Watch.Send(ctx, m); err != nil {
@@ -184,7 +184,7 @@ func (s *Escalator) sendVigil(ctx context.Context, v vigil, delay time.Duration)
 
 // key identifies a message of the watchdog.
 func (v vigil) key() string {
-	return dedupeKey(v.id, "watch", v.round) + "/" + message.FormatTime(v.notBefore)
+	return dedupeKey(v.id, "watch", v.round) + "/" + formatTime(v.notBefore)
 }
 
 func readVigil(body sluice.Item) (v vigil, err error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docversion"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -137,8 +138,8 @@ func TestBackfillRepairs(t *testing.T) {
 			}
 			mark, err := docs[0].Mark("sluice")
 			want, _ := BySequence().of(before[0])
-			if err != nil || mark.Deleted != "" || mark.Sequence != want.sequence+repaired || !strings.Contains(string(docs[0].Source), `"new"`) {
-				t.Errorf("%s, %v, want %q at %s", docs[0].Source, err, "new", want.sequence+repaired)
+			if err != nil || mark.Deleted != "" || mark.Sequence != want.sequence+docversion.Repaired || !strings.Contains(string(docs[0].Source), `"new"`) {
+				t.Errorf("%s, %v, want %q at %s", docs[0].Source, err, "new", want.sequence+docversion.Repaired)
 			}
 		}
 	})

@@ -13,6 +13,8 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
+	"github.com/sluicehq/sluice/internal/docversion"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -74,10 +76,10 @@ func TestVersionsFollowTheSequence(t *testing.T) {
 		if (order < 0) != (x.sequence < y.sequence) || order < 0 && x.version > y.version || order == 0 && x != y {
 			t.Fatalf("%s %s: %+v\n%s %s: %+v", labels[i], a, x, labels[j], b, y)
 		}
-		if got := LeastVersion(x.sequence); got != x.version {
+		if got := docversion.Least(x.sequence); got != x.version {
 			t.Fatalf("%s: %d, want %d", x.sequence, got, x.version)
 		}
-		if x.version < backfilled || x.version&(1<<tieBits-1) != 0 || x.sequence <= beforeAll {
+		if x.version < docversion.Backfilled || x.version&(1<<docrules.TieBits-1) != 0 || x.sequence <= docversion.BeforeAll {
 			t.Fatalf("%s %s: %+v", labels[i], a, x)
 		}
 	}
@@ -99,14 +101,6 @@ func TestANewStreamComesLater(t *testing.T) {
 	}
 	if at := fenceOf(t, "2024-11-02T09:12:34.000", "1"); at.version <= old.version {
 		t.Errorf("version %d after %d", at.version, old.version)
-	}
-}
-
-func TestLeastVersionOfOtherTexts(t *testing.T) {
-	for text, want := range map[string]int64{beforeAll: 1, "": 0, "x": 0, "20240101T000000.000-": 0, "20240101T000000.000-x1": 0, "2024-1": 0} {
-		if got := LeastVersion(text); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
 	}
 }
 

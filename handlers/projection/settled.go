@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/docrules"
+	"github.com/sluicehq/sluice/internal/docversion"
 )
 
 // settles reports whether the table must be read after a refusal of op. Nearly
@@ -107,7 +108,7 @@ func (p *Projection) repair(ctx context.Context, rec *sluice.Record, it sluice.I
 	if err := s.writer.write(source{image: it, keys: rec.Keys}); err != nil {
 		return permanent(rec, err)
 	}
-	put := p.put(s, ref, fence{kind: document.Exact, version: LeastVersion(behind), sequence: behind + repaired})
+	put := p.put(s, ref, fence{kind: document.Exact, version: docversion.Least(behind), sequence: behind + docversion.Repaired})
 	refusals = nil
 	put.Refused = func(r document.Refusal) { refusals = append(refusals, r) }
 	if err := p.write(ctx, put); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docversion"
 	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
@@ -78,7 +79,7 @@ func TestBackfillAfterLostChanges(t *testing.T) {
 				t.Errorf("%s: %+v, want %q", tt.name, docs, want)
 			}
 			for _, d := range docs {
-				if mark, err := d.Mark("sluice"); err != nil || d.Version < LeastVersion(mark.Sequence) || LeastVersion(mark.Sequence) == 0 {
+				if mark, err := d.Mark("sluice"); err != nil || d.Version < docversion.Least(mark.Sequence) || docversion.Least(mark.Sequence) == 0 {
 					t.Errorf("%s: %s at version %d, %v", tt.name, d.Source, d.Version, err)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/brake"
 )
 
 const (
@@ -12,36 +13,8 @@ const (
 	defaultPercent = 5    // of the parents
 )
 
-// BrakeError says that a recount lowered no counter, because it would lower too
-// many. [Recount.MaxDeletes] has the rules.
-type BrakeError struct {
-	Lowered int `json:"lowered"` // counters above the real number
-	Parents int `json:"parents"` // parents looked at
-	Allowed int `json:"allowed"` // counters that may be lowered
-
-	Empty       bool `json:"empty,omitempty"`       // no parent has a child
-	MostlyEmpty bool `json:"mostlyEmpty,omitempty"` // more of them have no child than parents have one
-}
-
-// Error returns the reason and advice.
-func (e *BrakeError) Error() string {
-	are := "are"
-	if e.Lowered == 1 {
-		are = "is"
-	}
-	text := fmt.Sprintf("no counter is lowered: %d of %d %s higher than what is there", e.Lowered, e.Parents, are)
-	const check = "; check the name of the children's table or index, the account and the Region"
-	switch {
-	case e.Empty:
-		return text + ", and no parent has a child" + check
-	case e.MostlyEmpty:
-		return text + ", and most of their parents have no child" + check
-	}
-	return text + fmt.Sprintf(", and %d may be lowered; look at them first", e.Allowed)
-}
-
-// brake holds corrections that lower counters until all of them are known.
-type brake struct {
+// lowerings holds corrections that lower counters until all of them are known.
+type lowerings struct {
 	held     []look
 	lowered  int
 	barren   int  // parents of lowered counters without a child
@@ -104,9 +77,9 @@ func (r *recount) mostDeletes() int {
 }
 
 // verdict returns why counters may not be lowered, or nil.
-func (r *recount) verdict() *BrakeError {
+func (r *recount) verdict() error {
 	b := &r.brake
-	e := &BrakeError{Lowered: b.lowered, Parents: r.done.Parents, Allowed: r.mostDeletes()}
+	e := &brake.Error{Lowered: b.lowered, Parents: r.done.Parents, Allowed: r.mostDeletes()}
 	if r.MaxDeletes == 0 {
 		e.Allowed = min(e.Allowed, max(1, r.done.Parents*defaultPercent/100))
 	}

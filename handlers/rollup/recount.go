@@ -73,8 +73,8 @@ type Recount struct {
 
 	// MaxDeletes limits the counters that a run lowers, because they count
 	// missing children (default 1,000, and 5 % of the parents, or one). With
-	// more, Run lowers none and returns a [*BrakeError]. Unless TrustTables is
-	// set, it also lowers none if more of these parents have no child than
+	// more, Run lowers none and returns an error that says so. Unless TrustTables
+	// is set, it also lowers none if more of these parents have no child than
 	// parents of the table have one. Counters are lowered at the end of the
 	// run, when all of them are known.
 	MaxDeletes int
@@ -122,7 +122,7 @@ type Recounted struct {
 	Held      int // to be lowered, but too many
 	Failed    int // with an unreadable counter
 
-	Brake *BrakeError // why no counter was lowered, or a repair would lower none
+	Brake error // why no counter was lowered, or a repair would lower none
 }
 
 // Open is the number of wrong counters that were still to be checked again. It is
@@ -154,7 +154,7 @@ func (r Recount) Run(ctx context.Context, parents iter.Seq2[sluice.Item, error])
 type recount struct {
 	Recount
 	done  Recounted
-	brake brake
+	brake lowerings
 }
 
 // all looks at all parents and corrects counters, except those to be lowered.

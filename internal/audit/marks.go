@@ -18,7 +18,7 @@ type Marks struct {
 	// ForgetDeleted says that deleted documents leave no tombstones.
 	ForgetDeleted bool
 	// LeastVersion returns the version that the document of a change has at least;
-	// nil: versions are not looked at. LeastVersion of handlers/projection is one.
+	// nil: versions are not looked at. docversion.Least is one.
 	LeastVersion func(sequence string) int64
 	// Tombstones lists those of an index or alias, with versions, revisions and
 	// sources; nil: they are not looked at.

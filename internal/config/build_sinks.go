@@ -14,7 +14,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
-	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -56,7 +55,7 @@ type Tables interface {
 
 type queue struct {
 	*sqs.Queue
-	send       message.Send
+	send       func(ctx context.Context, m sluice.Message) error
 	sink, name string // its own name or URL
 	fifo       bool
 	users      []string // routes

@@ -215,7 +215,7 @@ func (c *caller) contact(ctx context.Context, t escalation.Try) error {
 			return sluice.Permanent(fmt.Errorf("the body: %w", err))
 		}
 	}
-	return c.hook.Post(ctx, webhook.Call{URL: string(target), Key: t.DedupeKey, Body: text})
+	return c.hook.Post(ctx, string(target), t.DedupeKey, text)
 }
 
 // keyOfKind adds the kind to a dedupe key. A receiver of several kinds needs it: two

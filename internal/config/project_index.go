@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/docrules"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
@@ -83,7 +84,7 @@ func (cl *cluster) lacks(ctx context.Context, c *Config, field, index string) er
 			return c.fault(field, "%s", c.source().masked(missing))
 		}
 	}
-	var scheme *opensearch.SchemeError
+	var scheme *docrules.SchemeError
 	if err := inspect(ctx, index); errors.As(err, &scheme) {
 		return c.wrong(field, scheme)
 	}

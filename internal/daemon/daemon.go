@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/internal/letters"
+	"github.com/sluicehq/sluice/internal/scrape"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/metrics/prom"
 )
@@ -43,7 +44,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if err != nil {
 		return err
 	}
-	registry := prom.NewRegistry()
+	registry := scrape.NewRegistry()
 	counts := prom.New(registry)
 	checks := &checks{}
 	m, err := a.routes(ctx, Setup{
@@ -136,7 +137,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			answers["/debug/pprof/"] = profiles()
 		}
 		answers = protected(guard, answers)
-		answers["GET /livez"], answers["GET /startedz"], answers["GET /metrics"] = livez(o.Application, pulse.dead), startedz(src.starting), prom.Handler(registry)
+		answers["GET /livez"], answers["GET /startedz"], answers["GET /metrics"] = livez(o.Application, pulse.dead), startedz(src.starting), scrape.Handler(registry)
 		srv, err := serve(o.Listen, answers, unready, logger)
 		if err != nil {
 			return err

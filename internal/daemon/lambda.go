@@ -51,7 +51,7 @@ func runLambda(ctx context.Context, a App, env func(string) string, stdout, stde
 		return err
 	}
 	if observed {
-		lo.Hooks, lo.FlowHooks = lines.Lambda(), lines.Flow(m)
+		lo.Invoked, lo.FlowHooks = lines.Invoked, lines.Flow(m)
 	}
 	lambda.Start(m, lo)
 	return errors.New("the Lambda runtime ended")

@@ -24,6 +24,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/internal/scrape"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
@@ -186,9 +187,9 @@ func wireHeld(t *testing.T, c *cloud, held *checks, m sluice.Matcher, o Options)
 	w := &wired{store: &brittle{Memory: state.NewMemory()}, log: &sharedLog{}}
 	o.Application, o.Start, o.DeadLetter, o.Grace = "shop", "TRIM_HORIZON", cmp.Or(o.DeadLetter, "record"), 10*time.Second
 	w.box = deadletter.NewBox(w.store, o.Application)
-	registry := prom.NewRegistry()
+	registry := scrape.NewRegistry()
 	metrics := prom.New(registry)
-	w.metrics = prom.Handler(registry)
+	w.metrics = scrape.Handler(registry)
 	s, err := newSources(o, held.hold(m), held, c.aws, w.store, w.box, metrics, newLife(m, o, io.Discard), slog.New(slog.NewTextHandler(w.log, nil)))
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ var rules = []rule{
 	{pkgs: "metrics", stdOnly: true},
 	{pkgs: "internal/commits", ours: []string{"metrics"}, stdOnly: true},
 	{pkgs: "internal/tally", ours: []string{"metrics"}, stdOnly: true},
+	{pkgs: "internal/brake", stdOnly: true},
 	{pkgs: "internal/keypattern", stdOnly: true},
 	{pkgs: "router", ours: []string{".", "internal/keypattern", "internal/routed", "internal/views", "metrics"}, stdOnly: true},
 	{pkgs: "flow", ours: []string{".", "internal/quorum"}},
@@ -88,6 +89,7 @@ var rules = []rule{
 	{pkgs: "effect/message", ours: []string{"."}, stdOnly: true},
 	{pkgs: "effect/document", stdOnly: true},
 	{pkgs: "internal/docrules", ours: []string{"effect/document"}, stdOnly: true},
+	{pkgs: "internal/docversion", ours: []string{".", "internal/docrules"}, stdOnly: true},
 	{pkgs: "internal/versiontext", ours: []string{"handlers/projection"}, stdOnly: true},
 	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/keyhash", "internal/parallel", "internal/quorum", "metrics"}},
 	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient", "metrics"}},
@@ -99,17 +101,19 @@ var rules = []rule{
 	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access", "internal/staterules"}},
 	{pkgs: "internal/letterkeys", ours: []string{"internal/access"}, stdOnly: true},
 	{pkgs: "internal/letters", ours: []string{"deadletter", "state"}},
-	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/docrules", "internal/jsonscan", "internal/routed", "metrics"}, stdOnly: true},
+	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/docrules", "internal/docversion", "internal/jsonscan", "internal/routed", "metrics"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
-	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/keyhash", "metrics"}},
+	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/brake", "internal/keyhash", "metrics"}},
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "flow", "internal/snapshot", "sources/...", "deadletter", "metrics"}},
+
+	{pkgs: "internal/scrape"},
 
 	// What brings them together.
 	{pkgs: "run", ours: []string{"internal/daemon", ".", "metrics"}},
-	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", "internal/routed", "internal/statestore", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", "internal/routed", "internal/statestore", "internal/scrape", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
-	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/awsclient", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
+	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/awsclient", "internal/docrules", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
 	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/docrules", "internal/views", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
@@ -118,7 +122,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/function", "internal/kcl", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/brake", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/kcl", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

@@ -82,7 +82,7 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 	}
 	if observed {
 		app.Router.Count(lines)
-		o.Hooks, o.FlowHooks = lines.Lambda(), lines.Flow(app.Router)
+		o.Invoked, o.FlowHooks = lines.Invoked, lines.Flow(app.Router)
 	}
 	if cfg.DeadLetter.Queue != "" {
 		keys, err := cfg.LetterKeys(os.Getenv)

@@ -184,7 +184,7 @@ func (e *expression) value(s string) (string, error) {
 		return `{"S":` + string(quoted) + `}`, err
 	case bool:
 		return fmt.Sprintf(`{"BOOL":%t}`, v), nil
-	case int, int64, int32, dynamo.Number:
+	case int, int64, int32, json.Number:
 		return fmt.Sprintf(`{"N":"%v"}`, v), nil
 	case []byte:
 		return `{"B":"` + base64.StdEncoding.EncodeToString(v) + `"}`, nil

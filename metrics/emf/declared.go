@@ -13,7 +13,7 @@ import (
 
 // declared is the metrics of one dimension that packages have declared.
 type declared struct {
-	dimension Dimension
+	dimension dimension
 
 	mu     sync.Mutex
 	series []*series
@@ -46,9 +46,9 @@ func (m *Metrics) Bind(of *metrics.Metric, labels ...string) func(float64) {
 	if of.CloudWatch == "" {
 		return nil
 	}
-	at := Dimension{Name: of.Dimension}
-	if at.Name != "" {
-		at.Value = clean(labels[0], maxValue)
+	at := dimension{name: of.Dimension}
+	if at.name != "" {
+		at.value = clean(labels[0], maxValue)
 	}
 	m.mu.Lock()
 	line := m.lines[at]
@@ -98,7 +98,7 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 func (d *declared) flush(dst []byte, m *Metrics, now time.Time) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := m.begin(dst, now, d.dimension.Name, d.dimension.Value)
+	l := m.begin(dst, now, d.dimension.name, d.dimension.value)
 	for _, s := range d.series {
 		switch {
 		case s.sample != nil:

@@ -25,13 +25,13 @@ func TestNamesOfDeclaredMetrics(t *testing.T) {
 // A value that JSON does not have would spoil the line of the others.
 func TestValuesThatAreNoNumbers(t *testing.T) {
 	var out bytes.Buffer
-	m := New(&out, Options{Dimensions: []Dimension{}})
+	m := New(&out, Options{Dimensions: map[string]string{}})
 	took, lost := declaredAs("CommitDuration").Of(m), declaredAs("ProjectionLost").Of(m)
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 2} {
 		took.Add(v, "sqs")
 		lost.Add(v, "orders", "not_raised")
 	}
-	m.Lambda().Invoked(lambda.Invocation{})
+	m.Invoked(lambda.Invocation{})
 	docs := documents(t, out.Bytes())
 	if len(docs) != 3 || docs[2]["ProjectionLost"] != 2.0 && docs[1]["ProjectionLost"] != 2.0 {
 		t.Errorf("%v", docs)

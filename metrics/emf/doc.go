@@ -4,7 +4,7 @@
 //
 //	m := emf.New(os.Stdout, emf.Options{})
 //	router.Count(m)
-//	lambda.Start(router, lambda.Options{Hooks: m.Lambda(), FlowHooks: m.Flow(router)})
+//	lambda.Start(router, lambda.Options{Invoked: m.Invoked, FlowHooks: m.Flow(router)})
 //
 // At the end of each invocation one line tells of it, and one more of each route
 // and of each sink that had something to do. With the dimensions of

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,16 +17,13 @@ import (
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
-// Dimension is a name and a value that every metric has.
-type Dimension struct{ Name, Value string }
-
 // Options configure Metrics; the zero value is ready to use.
 type Options struct {
 	// Namespace of the metrics in CloudWatch (default "Sluice").
 	Namespace string
-	// Dimensions of all metrics, 28 at most (default FunctionName, as in the
-	// environment of Lambda). An empty, non-nil slice is no dimension.
-	Dimensions []Dimension
+	// Dimensions of all metrics by name, 28 at most (default FunctionName, as in
+	// the environment of Lambda). An empty, non-nil map is no dimension.
+	Dimensions map[string]string
 }
 
 func (o Options) withDefaults() Options {
@@ -33,10 +32,21 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Dimensions == nil {
 		if name := os.Getenv("AWS_LAMBDA_FUNCTION_NAME"); name != "" {
-			o.Dimensions = []Dimension{{"FunctionName", name}}
+			o.Dimensions = map[string]string{"FunctionName": name}
 		}
 	}
 	return o
+}
+
+// dimension is a name and a value that metrics have.
+type dimension struct{ name, value string }
+
+// dimensions returns those of a map, sorted by name.
+func dimensions(of map[string]string) (all []dimension) {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, dimension{name, of[name]})
+	}
+	return all
 }
 
 // Limits of CloudWatch.
@@ -70,18 +80,16 @@ func (o Options) validate() error {
 	for _, m := range metrics.All() {
 		seen[m.CloudWatch], seen[m.Dimension] = true, true
 	}
-	for i, d := range o.Dimensions {
-		field := fmt.Sprintf("Dimensions[%d]", i)
-		if err := named(field+".Name", d.Name, maxName); err != nil {
+	for _, d := range dimensions(o.Dimensions) {
+		if err := named("Dimensions: a name", d.name, maxName); err != nil {
 			return err
 		}
-		if err := named(field+".Value", d.Value, maxValue); err != nil {
+		if err := named(fmt.Sprintf("Dimensions[%q]", d.name), d.value, maxValue); err != nil {
 			return err
 		}
-		if seen[d.Name] {
-			return fmt.Errorf("emf: Options.%s.Name is %q, which is taken: want another name", field, d.Name)
+		if seen[d.name] {
+			return fmt.Errorf("emf: Options.Dimensions: the name %q is taken: want another name", d.name)
 		}
-		seen[d.Name] = true
 	}
 	return nil
 }
@@ -98,12 +106,13 @@ func named(field, s string, most int) error {
 // use. With concurrent invocations in one process, each reports the numbers since
 // the last one ended: the sums are right.
 type Metrics struct {
-	w io.Writer
-	o Options
+	w          io.Writer
+	namespace  string
+	dimensions []dimension // of all metrics
 
 	mu    sync.Mutex // guards lists, lines and w
 	parts []part
-	lines map[Dimension]*declared
+	lines map[dimension]*declared
 	line  []byte // the last line, for reuse
 	spare []byte // for values, for reuse
 	none  *route // for records without a route
@@ -122,12 +131,7 @@ func New(w io.Writer, o Options) *Metrics {
 	if err := errors.Join(o.validate(), validNames(metrics.All())); err != nil {
 		panic(err.Error())
 	}
-	return &Metrics{w: w, o: o, none: new(route), lines: map[Dimension]*declared{}}
-}
-
-// Lambda returns hooks for lambda.Options.Hooks, which write the lines.
-func (m *Metrics) Lambda() lambda.Hooks {
-	return lambda.Hooks{Invoked: m.invoked}
+	return &Metrics{w: w, namespace: o.Namespace, dimensions: dimensions(o.Dimensions), none: new(route), lines: map[dimension]*declared{}}
 }
 
 // Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher.
@@ -158,13 +162,14 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 	}
 }
 
-// invoked writes the lines of an invocation, one call per line. A pipe takes up to
-// 4096 bytes at once or not at all. A longer write may be split, and other writers
-// such as the log may come between.
-func (m *Metrics) invoked(inv lambda.Invocation) {
+// Invoked is for lambda.Options.Invoked: it writes the lines of an invocation.
+func (m *Metrics) Invoked(inv lambda.Invocation) {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// One call per line: a pipe takes up to 4096 bytes at once or not at all. A
+	// longer write may be split, and other writers such as the log may come
+	// between.
 	m.write(m.appendInvocation(m.line[:0], inv, now))
 	for _, p := range m.parts {
 		m.write(p.flush(m.line[:0], m, now))

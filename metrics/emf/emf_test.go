@@ -106,14 +106,14 @@ func declaredAs(name string) *metrics.Metric {
 // A rare event has a line when it happens.
 func TestCount(t *testing.T) {
 	var out bytes.Buffer
-	m := New(&out, Options{Dimensions: []Dimension{}})
+	m := New(&out, Options{Dimensions: map[string]string{}})
 	alarms, lost := declaredAs("EscalationAlarms").Of(m), declaredAs("ProjectionLost").Of(m)
 	alarms.Add(1, "call")
 	alarms.Add(1, "call")
-	m.Lambda().Invoked(lambda.Invocation{})
+	m.Invoked(lambda.Invocation{})
 	lost.Add(1, "orders", "not_raised")
 	lost.Add(1, "orders", "began_anew")
-	m.Lambda().Invoked(lambda.Invocation{})
+	m.Invoked(lambda.Invocation{})
 	docs := documents(t, out.Bytes())
 	if len(docs) != 4 || docs[1]["EscalationAlarms"] != 2.0 || docs[1]["Escalation"] != "call" || docs[3]["ProjectionLost"] != 2.0 {
 		t.Errorf("%v", docs)
@@ -128,12 +128,12 @@ var (
 // Parts add up, and seconds are milliseconds.
 func TestCountOfParts(t *testing.T) {
 	var out bytes.Buffer
-	m := New(&out, Options{Dimensions: []Dimension{}})
+	m := New(&out, Options{Dimensions: map[string]string{}})
 	for range 4 {
 		parts.Of(m).Add(0.5)
 	}
 	spent.Of(m).Add(12.25)
-	m.Lambda().Invoked(lambda.Invocation{})
+	m.Invoked(lambda.Invocation{})
 	docs := documents(t, out.Bytes())
 	if len(docs) != 2 || docs[1]["TestParts"] != 2.0 || docs[1]["TestSpent"] != 12250.0 || !strings.Contains(out.String(), `{"Name":"TestSpent","Unit":"Milliseconds"}`) {
 		t.Errorf("%v", docs)
@@ -160,7 +160,7 @@ func TestLines(t *testing.T) {
 		h.Stuck(nil, rs[0], time.Minute, true)
 		s.Add(10, 3, 8*time.Millisecond)
 		s.Add(1, 0, 4*time.Millisecond)
-		m.Lambda().Invoked(lambda.Invocation{RequestID: "r-1", Cold: true, Records: 9, Settled: 3, Failed: 1, Parked: 1, Took: 2 * time.Second, Stopped: errors.New("down")})
+		m.Invoked(lambda.Invocation{RequestID: "r-1", Cold: true, Records: 9, Settled: 3, Failed: 1, Parked: 1, Took: 2 * time.Second, Stopped: errors.New("down")})
 		const head = `{"_aws":{"Timestamp":946684800000,"CloudWatchMetrics":[{"Namespace":"Sluice","Dimensions":[["FunctionName"`
 		want := head + `]],"Metrics":[{"Name":"Invocations","Unit":"Count"},{"Name":"InvocationErrors","Unit":"Count"},{"Name":"PartialFailures","Unit":"Count"},{"Name":"ColdStarts","Unit":"Count"},{"Name":"Records","Unit":"Count"},{"Name":"Settled","Unit":"Count"},{"Name":"Failed","Unit":"Count"},{"Name":"Parked","Unit":"Count"},{"Name":"Unrouted","Unit":"Count"},{"Name":"InvocationDuration","Unit":"Milliseconds"}]}]},"FunctionName":"searches","Invocations":1,"InvocationErrors":0,"PartialFailures":1,"ColdStarts":1,"Records":9,"Settled":3,"Failed":1,"Parked":1,"Unrouted":1,"InvocationDuration":2000,"RequestId":"r-1"}
 ` + head + `,"Route"]],"Metrics":[{"Name":"Done","Unit":"Count"},{"Name":"Skipped","Unit":"Count"},{"Name":"Parked","Unit":"Count"},{"Name":"Failed","Unit":"Count"},{"Name":"ParkFailures","Unit":"Count"},{"Name":"StuckHandlers","Unit":"Count"},{"Name":"HandlerDuration","Unit":"Milliseconds"}]}]},"FunctionName":"searches","Route":"calls","Done":2,"Skipped":1,"Parked":1,"Failed":2,"ParkFailures":1,"StuckHandlers":1,"HandlerDuration":[1.5,2,0,12000,1,1]}
@@ -173,7 +173,7 @@ func TestLines(t *testing.T) {
 
 		// The next invocation begins at zero, and has no idle metrics.
 		out.Reset()
-		m.Lambda().Invoked(lambda.Invocation{Err: errors.New("not an event")})
+		m.Invoked(lambda.Invocation{Err: errors.New("not an event")})
 		docs := documents(t, out.Bytes())
 		if len(docs) != 1 || docs[0]["Unrouted"] != 0.0 || docs[0]["InvocationErrors"] != 1.0 || docs[0]["PartialFailures"] != 0.0 || docs[0]["ColdStarts"] != 0.0 {
 			t.Errorf("second invocation: %s", out.String())
@@ -184,9 +184,9 @@ func TestLines(t *testing.T) {
 // Names from outside, such as a route's, never make a line that CloudWatch refuses.
 func TestAnyName(t *testing.T) {
 	var out bytes.Buffer
-	var dims []Dimension
+	dims := map[string]string{}
 	for i := range 28 {
-		dims = append(dims, Dimension{fmt.Sprintf("%s%02d", strings.Repeat("n", 248), i), strings.Repeat(`"\`, 512)})
+		dims[fmt.Sprintf("%s%02d", strings.Repeat("n", 248), i)] = strings.Repeat(`"\`, 512)
 	}
 	names := []string{"", " ", ":colon", "a\nb\"c\\d", "größe", strings.Repeat("x", 5000), strings.Repeat("ü", 600)}
 	rs := matcher(names...)
@@ -198,13 +198,17 @@ func TestAnyName(t *testing.T) {
 		}
 	}
 	commits.Of(m, "\x00").Add(1, 0, 0)
-	m.Lambda().Invoked(lambda.Invocation{RequestID: "\x00\""})
+	m.Invoked(lambda.Invocation{RequestID: "\x00\""})
 	if docs := documents(t, out.Bytes()); len(docs) != 1+len(names)+1 {
 		t.Errorf("%d lines, want %d", len(docs), 1+len(names)+1)
 	}
 }
 
 func TestOptions(t *testing.T) {
+	tooMany := map[string]string{}
+	for i := range 29 {
+		tooMany[fmt.Sprint("n", i)] = "v"
+	}
 	for _, tt := range []struct {
 		o    Options
 		want string
@@ -212,13 +216,12 @@ func TestOptions(t *testing.T) {
 		{Options{Namespace: ":aws"}, `Namespace is ":aws"`},
 		{Options{Namespace: "AWS/Lambda"}, `Namespace is "AWS/Lambda": CloudWatch reserves names that begin with AWS/`},
 		{Options{Namespace: strings.Repeat("n", 256)}, "1 to 255 printable"},
-		{Options{Dimensions: make([]Dimension, 29)}, "are 29: want 28 at most"},
-		{Options{Dimensions: []Dimension{{"", "v"}}}, `Dimensions[0].Name is ""`},
-		{Options{Dimensions: []Dimension{{"a", "b"}, {"Stage", " "}}}, `Dimensions[1].Value is " "`},
-		{Options{Dimensions: []Dimension{{"Route", "v"}}}, `"Route", which is taken`},
-		{Options{Dimensions: []Dimension{{"Records", "v"}}}, `"Records", which is taken`},
-		{Options{Dimensions: []Dimension{{"a", "b"}, {"a", "c"}}}, `"a", which is taken`},
-		{Options{Dimensions: []Dimension{{"größe", "v"}}}, "ASCII"},
+		{Options{Dimensions: tooMany}, "are 29: want 28 at most"},
+		{Options{Dimensions: map[string]string{"": "v"}}, `Dimensions: a name is ""`},
+		{Options{Dimensions: map[string]string{"a": "b", "Stage": " "}}, `Dimensions["Stage"] is " "`},
+		{Options{Dimensions: map[string]string{"Route": "v"}}, `"Route" is taken`},
+		{Options{Dimensions: map[string]string{"Records": "v"}}, `"Records" is taken`},
+		{Options{Dimensions: map[string]string{"größe": "v"}}, "ASCII"},
 	} {
 		func() {
 			defer func() {
@@ -230,7 +233,7 @@ func TestOptions(t *testing.T) {
 		}()
 	}
 	var out bytes.Buffer
-	New(&out, Options{Dimensions: []Dimension{}}).Lambda().Invoked(lambda.Invocation{})
+	New(&out, Options{Dimensions: map[string]string{}}).Invoked(lambda.Invocation{})
 	if documents(t, out.Bytes()); !strings.Contains(out.String(), `"Dimensions":[[]]`) {
 		t.Errorf("no dimensions: %s", out.String())
 	}
@@ -279,7 +282,7 @@ func TestConcurrentInvocations(t *testing.T) {
 				for range 20 {
 					h.Handled(nil, rs[0], flow.Done, time.Millisecond, nil)
 				}
-				m.Lambda().Invoked(lambda.Invocation{Records: 20, Settled: 20})
+				m.Invoked(lambda.Invocation{Records: 20, Settled: 20})
 			}
 		})
 	}
@@ -312,13 +315,13 @@ func BenchmarkHandled(b *testing.B) {
 func BenchmarkInvoked(b *testing.B) {
 	m := New(io.Discard, Options{})
 	rs := matcher("first", "second")
-	h, s, l := m.Flow(rs), commits.Of(m, "sqs"), m.Lambda()
+	h, s := m.Flow(rs), commits.Of(m, "sqs")
 	b.ReportAllocs()
 	for range b.N {
 		for i := range 200 {
 			h.Handled(nil, rs[i&1], flow.Done, time.Duration(i)*time.Microsecond, nil)
 		}
 		s.Add(10, 0, time.Millisecond)
-		l.Invoked(lambda.Invocation{RequestID: "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", Records: 200, Settled: 200})
+		m.Invoked(lambda.Invocation{RequestID: "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", Records: 200, Settled: 200})
 	}
 }

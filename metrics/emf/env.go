@@ -18,12 +18,17 @@ func FromEnv(env func(name string) string) (o Options, on bool, err error) {
 	}
 	o.Namespace = env("SLUICE_EMF_NAMESPACE")
 	if list := env("SLUICE_EMF_DIMENSIONS"); list != "" {
+		o.Dimensions = map[string]string{}
 		for one := range strings.SplitSeq(list, ",") {
 			name, value, ok := strings.Cut(one, "=")
 			if !ok {
 				return Options{}, false, fmt.Errorf("SLUICE_EMF_DIMENSIONS is %q: want NAME=VALUE, several with commas between them", list)
 			}
-			o.Dimensions = append(o.Dimensions, Dimension{strings.TrimSpace(name), strings.TrimSpace(value)})
+			name = strings.TrimSpace(name)
+			if _, twice := o.Dimensions[name]; twice {
+				return Options{}, false, fmt.Errorf("SLUICE_EMF_DIMENSIONS is %q: %s is there twice", list, name)
+			}
+			o.Dimensions[name] = strings.TrimSpace(value)
 		}
 	}
 	if err := o.withDefaults().validate(); err != nil {

@@ -15,10 +15,11 @@ func TestFromEnv(t *testing.T) {
 	}{
 		{nil, Options{}, true, ""},
 		{map[string]string{"SLUICE_EMF": "on", "SLUICE_EMF_NAMESPACE": "Shop"}, Options{Namespace: "Shop"}, true, ""},
-		{map[string]string{"SLUICE_EMF_DIMENSIONS": "Service=searches, Stage=a=b"}, Options{Dimensions: []Dimension{{"Service", "searches"}, {"Stage", "a=b"}}}, true, ""},
+		{map[string]string{"SLUICE_EMF_DIMENSIONS": "Service=searches, Stage=a=b"}, Options{Dimensions: map[string]string{"Service": "searches", "Stage": "a=b"}}, true, ""},
 		{map[string]string{"SLUICE_EMF": "off", "SLUICE_EMF_DIMENSIONS": "nonsense"}, Options{}, false, ""},
 		{map[string]string{"SLUICE_EMF": "yes"}, Options{}, false, `SLUICE_EMF is "yes": want on or off`},
 		{map[string]string{"SLUICE_EMF_DIMENSIONS": "Service"}, Options{}, false, `"Service": want NAME=VALUE`},
+		{map[string]string{"SLUICE_EMF_DIMENSIONS": "Stage=a, Stage=b"}, Options{}, false, "Stage is there twice"},
 		{map[string]string{"SLUICE_EMF_DIMENSIONS": "Route=x"}, Options{}, false, "taken"},
 		{map[string]string{"SLUICE_EMF_NAMESPACE": ":x"}, Options{}, false, "SLUICE_EMF_NAMESPACE"},
 	} {

@@ -13,12 +13,12 @@ import (
 
 // A function whose records, invocations and messages are CloudWatch's metrics.
 func Example() {
-	m := emf.New(os.Stdout, emf.Options{Dimensions: []emf.Dimension{{Name: "Service", Value: "searches"}}})
+	m := emf.New(os.Stdout, emf.Options{Dimensions: map[string]string{"Service": "searches"}})
 	sink := sqs.Options{Metrics: m, Sink: "calls"}
 	_ = sink // for sqs.New
 
 	r := router.New()
 	r.Handle("search#INSERT", func(context.Context, *sluice.Record) error { return nil })
-	function := lambda.NewHandler(r, lambda.Options{Hooks: m.Lambda(), FlowHooks: m.Flow(r)}) // or lambda.Start
+	function := lambda.NewHandler(r, lambda.Options{Invoked: m.Invoked, FlowHooks: m.Flow(r)}) // or lambda.Start
 	_, _ = function.Invoke(context.Background(), []byte(`{"Records":[]}`))
 }

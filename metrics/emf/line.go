@@ -29,7 +29,7 @@ func (m *Metrics) begin(dst []byte, now time.Time, dimension, value string) line
 	l.dst = append(l.dst, `{"_aws":{"Timestamp":`...)
 	l.dst = strconv.AppendInt(l.dst, now.UnixMilli(), 10)
 	l.dst = append(l.dst, `,"CloudWatchMetrics":[{"Namespace":`...)
-	l.dst = appendString(l.dst, m.o.Namespace)
+	l.dst = appendString(l.dst, m.namespace)
 	l.dst = append(l.dst, `,"Dimensions":[[`...)
 	comma := false
 	add := func(name, value string) {
@@ -40,8 +40,8 @@ func (m *Metrics) begin(dst []byte, now time.Time, dimension, value string) line
 		l.dst = appendString(l.dst, name)
 		l.field(name, value)
 	}
-	for _, d := range m.o.Dimensions {
-		add(d.Name, d.Value)
+	for _, d := range m.dimensions {
+		add(d.name, d.value)
 	}
 	if dimension != "" {
 		add(dimension, value)

@@ -33,7 +33,7 @@ func TestEachLineIsOneWriteThatAPipeTakesAtOnce(t *testing.T) {
 		s.Add(10_000, 1, 1234567*time.Microsecond)
 	}
 	for range 2 { // what the first has written is not written again
-		m.Lambda().Invoked(lambda.Invocation{RequestID: "00000000-0000-4000-8000-000000000001", Records: 1000, Settled: 1000})
+		m.Invoked(lambda.Invocation{RequestID: "00000000-0000-4000-8000-000000000001", Records: 1000, Settled: 1000})
 	}
 	if len(w) != 5 {
 		t.Errorf("%d writes, want one of each invocation, of the two routes, and of the sink", len(w))

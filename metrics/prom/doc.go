@@ -1,5 +1,6 @@
 // Package prom turns the hooks of Sluice's packages into Prometheus series.
 //
+//	registry := prometheus.NewRegistry()
 //	m := prom.New(registry)
 //	o := flow.Options{Hooks: m.Flow(router)}
 //

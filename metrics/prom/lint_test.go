@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/commits"
+	"github.com/sluicehq/sluice/internal/scrape"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/queue"
@@ -69,7 +70,7 @@ func TestNamesAreConventional(t *testing.T) {
 // OpenMetrics takes _total from a counter's name: two families must not have one
 // name then.
 func TestOpenMetricsFamilies(t *testing.T) {
-	reg := NewRegistry()
+	reg := scrape.NewRegistry()
 	busy(New(reg))
 	body := scraped(t, reg, "application/openmetrics-text; version=1.0.0", "application/openmetrics-text")
 	if !strings.HasSuffix(body, "# EOF\n") {
@@ -105,7 +106,7 @@ var scrapeFile = flag.String("scrape", "", "file that the whole scrape is writte
 
 // TestScrape writes a scrape for a check by promtool in deploy/checks.
 func TestScrape(t *testing.T) {
-	reg := NewRegistry()
+	reg := scrape.NewRegistry()
 	busy(New(reg))
 	body := scraped(t, reg, "text/plain", "text/plain")
 	if !strings.Contains(body, "sluice_build_info{") {
@@ -123,7 +124,7 @@ func scraped(t *testing.T, reg prometheus.Gatherer, accept, kind string) string 
 	r := httptest.NewRequest("GET", "/metrics", nil)
 	r.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
-	Handler(reg).ServeHTTP(w, r)
+	scrape.Handler(reg).ServeHTTP(w, r)
 	if got := w.Header().Get("Content-Type"); w.Code != 200 || !strings.HasPrefix(got, kind) {
 		t.Fatalf("%d %s: %.300s", w.Code, got, w.Body.String())
 	}
@@ -139,7 +140,7 @@ func TestHistogramsForEveryScraper(t *testing.T) {
 		r := httptest.NewRequest("GET", "/metrics", nil)
 		r.Header.Set("Accept", accept)
 		w := httptest.NewRecorder()
-		Handler(reg).ServeHTTP(w, r)
+		scrape.Handler(reg).ServeHTTP(w, r)
 		return w.Header().Get("Content-Type"), w.Body.String()
 	}
 	if kind, body := scrape("text/plain"); !strings.HasPrefix(kind, "text/plain") || !strings.Contains(body, `sluice_handler_seconds_bucket{route="first",le="2"} 1`) {

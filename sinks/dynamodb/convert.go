@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -98,7 +99,7 @@ func value(v any) (_ types.AttributeValue, size int, _ error) {
 			size += len(s)
 		}
 		return &types.AttributeValueMemberSS{Value: v}, size, nil
-	case dynamo.Number:
+	case json.Number:
 		if err := validNumber(string(v)); err != nil {
 			return nil, 0, err
 		}
@@ -117,7 +118,7 @@ func value(v any) (_ types.AttributeValue, size int, _ error) {
 	}
 	digits, ok := whole(v)
 	if !ok {
-		return nil, 0, fmt.Errorf("no attribute is made of a %T; want a string, a whole number, a dynamo.Number, a bool, a []byte, nil, a dynamo.Strings, a item.Value or a sluice.Item", v)
+		return nil, 0, fmt.Errorf("no attribute is made of a %T; want a string, a whole number, a json.Number, a bool, a []byte, nil, a dynamo.Strings, a item.Value or a sluice.Item", v)
 	}
 	return &types.AttributeValueMemberN{Value: digits}, len(digits), nil
 }

@@ -88,7 +88,7 @@ func TestValues(t *testing.T) {
 		`{"SS":["a","b"]}`:             dynamo.Strings{"a", "b"},
 		`{"L":[{"NULL":true}]}`:        of("l"),
 		`{"M":{"pk":{"S":"k"}}}`:       pk("k"),
-		`{"N":"1234567890123456789012345678901234567.8"}`:        dynamo.Number("1234567890123456789012345678901234567.8"),
+		`{"N":"1234567890123456789012345678901234567.8"}`:        json.Number("1234567890123456789012345678901234567.8"),
 		`{"NS":["123456789012345678901234567890.12345678","1"]}`: of("ns"),
 	} {
 		w := &wire{t: t}
@@ -110,9 +110,9 @@ func TestValues(t *testing.T) {
 		"no attribute is made of a dynamodb.text":     text("x"),
 		"no attribute is made of a time.Duration":     time.Second,
 		"no attribute is made of a []string":          []string{"x"},
-		`"1x" is not the decimal form`:                dynamo.Number("1x"),
-		`"" is not the decimal form`:                  dynamo.Number(""),
-		`no number that a table holds`:                dynamo.Number("123456789012345678901234567890123456789"),
+		`"1x" is not the decimal form`:                json.Number("1x"),
+		`"" is not the decimal form`:                  json.Number(""),
+		`no number that a table holds`:                json.Number("123456789012345678901234567890123456789"),
 		"the zero Value":                              item.Value{},
 		"the Item is absent":                          sluice.Item{},
 	} {

@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -274,7 +275,7 @@ func TestOnceFindsTheUnitToBlame(t *testing.T) {
 		"an expression":              {dynamo.Update("things", pk("x"), "SET !"), true},
 		"a table that is not there":  {dynamo.Delete("missing", pk("x")), false},
 		"one that its caller hides":  {dynamo.Update("missing", pk("x"), "SET #a = :a"), false},
-		"a number of too many parts": {dynamo.Update("things", pk("x"), "SET !").Value(":n", dynamo.Number("1")), true},
+		"a number of too many parts": {dynamo.Update("things", pk("x"), "SET !").Value(":n", json.Number("1")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

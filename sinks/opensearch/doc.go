@@ -49,8 +49,8 @@
 //	search/indices/products.json       {"settings": …, "mappings": …} of the index products-000001 behind the alias products
 //
 // The number lets a reindex make a successor. Apply changes no existing index: if
-// one differs from its file, [Indices.Apply] returns a [*DifferentError] with the file,
-// the index and the first path that differs, dynamically mapped fields aside.
+// one differs from its file, the error of [Indices.Apply] has the file, the index and
+// the first path that differs, dynamically mapped fields aside.
 //
 // Two settings have defaults that a file can change. index.gc_deletes is 1 hour:
 // for that long OpenSearch knows the version of a deleted document, and a record

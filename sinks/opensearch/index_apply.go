@@ -21,9 +21,9 @@ const (
 
 // Apply makes the index templates and the indices that the files of fsys say,
 // templates first, where they are not there. Several processes may do so at once.
-// What is there and different is a [*DifferentError], or told to
-// IndexOptions.Different; it is not changed. While a reindex is under way, either of
-// its two indices may be what the file says.
+// What is there and different is an error, or told to IndexOptions.Different; it is
+// not changed. While a reindex is under way, either of its two indices may be what
+// the file says.
 func (c *Indices) Apply(ctx context.Context, fsys fs.FS, o IndexOptions) error {
 	if err := o.validate(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 const (
@@ -69,7 +70,7 @@ func (c *checks) pass(ctx context.Context, name string) error {
 	result := checkResult{err, time.Now().Add(checkAgain)}
 	if err != nil {
 		result.until = time.Now().Add(retryCheck)
-		if scheme := new(SchemeError); last.good() && !errors.As(err, &scheme) {
+		if scheme := new(docrules.SchemeError); last.good() && !errors.As(err, &scheme) {
 			result.err = nil
 		}
 	}
@@ -100,8 +101,8 @@ func (c *checks) writer(write func(context.Context, document.Op) error) func(con
 
 // Unmarked wraps the write of a program whose documents are not versioned by
 // sequence: it never writes to an index whose documents are, nor to an alias of
-// several indices ([SchemeError]). The check needs the permission to read the
-// index. A program without it writes unchecked.
+// several indices. The check needs the permission to read the index. A program
+// without it writes unchecked.
 func (c *Indices) Unmarked(write func(context.Context, document.Op) error) func(context.Context, document.Op) error {
 	return newChecks(c.CheckUnmarked).writer(write)
 }
@@ -116,7 +117,7 @@ func (c *Indices) CheckUnmarked(ctx context.Context, name string) error {
 	case err != nil || d == nil:
 		return err
 	case d.versions != versions{}:
-		return &SchemeError{name, "its documents are versioned by " + d.versions.By, "use the same version in this program, or write to another index"}
+		return unfit(name, "its documents are versioned by "+d.versions.By, "use the same version in this program, or write to another index")
 	}
 	return nil
 }

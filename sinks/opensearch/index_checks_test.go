@@ -25,7 +25,7 @@ func TestWritersCheckAgain(t *testing.T) {
 			return answer
 		})
 		write := c.writer(func(context.Context, document.Op) error { return nil })
-		down, other := errors.New("no answer"), &SchemeError{"i", "it is another index", "stop"}
+		down, other := errors.New("no answer"), unfit("i", "it is another index", "stop")
 		for i, step := range []struct {
 			after  time.Duration
 			answer error

@@ -79,7 +79,7 @@ func contains(have any, filter map[string]any) bool {
 }
 
 // describe returns the index behind a name, which may be an alias; nil if it does
-// not exist. An alias of several indices is a *[SchemeError].
+// not exist. An alias of several indices is a SchemeError.
 func (c *Indices) describe(ctx context.Context, name string) (*described, error) {
 	var out map[string]struct {
 		Aliases  map[string]struct{ Filter any }
@@ -97,8 +97,8 @@ func (c *Indices) describe(ctx context.Context, name string) (*described, error)
 		return nil, fmt.Errorf("opensearch: reading %s: %w", name, err)
 	}
 	if len(out) != 1 {
-		return nil, &SchemeError{name, fmt.Sprintf("it is an alias of %d indices (%s): a change could create a second document, and a deletion could miss one", len(out), strings.Join(slices.Sorted(maps.Keys(out)), ", ")),
-			"write to an alias of one index, and search all of them by another alias"}
+		return nil, unfit(name, fmt.Sprintf("it is an alias of %d indices (%s): a change could create a second document, and a deletion could miss one", len(out), strings.Join(slices.Sorted(maps.Keys(out)), ", ")),
+			"write to an alias of one index, and search all of them by another alias")
 	}
 	for index, is := range out {
 		d := &described{index: index, meta: is.Mappings.Meta, aliases: is.Aliases, source: is.Mappings.Source, field: is.Mappings.Properties}

@@ -164,19 +164,24 @@ func diffWhole(at string, want, have any) *difference {
 	return nil
 }
 
-func (d *difference) error(file, name string) *DifferentError {
-	return &DifferentError{File: file, Name: name, Path: d.path, Want: shown(d.want), Have: shown(d.have)}
+// error says that an index or a template is not as its file says.
+func (d *difference) error(file, name string) error {
+	return fmt.Errorf("opensearch: %s is not what %s says: at %s it has %s, the file %s; nothing is changed by itself: reindex into a new index, or mend the one or the other by hand", name, file, d.path, shown(d.have), shown(d.want))
 }
 
+// shown is v in JSON, cut if it is long.
 func shown(v any) string {
 	if v == nil {
-		return ""
+		return "nothing"
 	}
-	b, err := json.Marshal(v)
+	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return string(b)
+	if len(text) > 200 {
+		return string(text[:200]) + "…"
+	}
+	return string(text)
 }
 
 func text(v any) string {

@@ -25,9 +25,10 @@ type IndexOptions struct {
 	// Marks are of those aliases whose documents are versioned by sequence: their
 	// mappings get the field, unless a file has it.
 	Marks map[string]*Marks
-	// Different is told of what is there and is not as its file says, instead of
-	// Apply returning it.
-	Different func(*DifferentError)
+	// Different is told of each index and template that is not as its file says:
+	// the file, the index or template, and the first path that differs. Without
+	// it Apply returns the first as its error.
+	Different func(error)
 }
 
 func (o IndexOptions) withDefaults() IndexOptions {
@@ -42,26 +43,4 @@ func (o IndexOptions) validate() error {
 		errs = append(errs, fmt.Errorf("opensearch: IndexOptions.GCDeletes is %v, want whole seconds", o.GCDeletes))
 	}
 	return errors.Join(errs...)
-}
-
-// DifferentError says that an index or a template is not as its file says.
-type DifferentError struct {
-	File string // such as indices/products.json
-	Name string // of the index or template
-	Path string // the first at which the two part, such as mappings.properties.price.type
-	Want string // what the file says there, in JSON; empty for nothing
-	Have string // what is there
-}
-
-func (e *DifferentError) Error() string {
-	or := func(s string) string {
-		switch {
-		case s == "":
-			return "nothing"
-		case len(s) > 200:
-			return s[:200] + "…"
-		}
-		return s
-	}
-	return fmt.Sprintf("opensearch: %s is not what %s says: at %s it has %s, the file %s; nothing is changed by itself: reindex into a new index, or mend the one or the other by hand", e.Name, e.File, e.Path, or(e.Have), or(e.Want))
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // metaVersions is the member of a mapping's _meta that records how the documents of
@@ -26,16 +27,9 @@ type versions struct {
 
 const bySequence = "sequence"
 
-// SchemeError reports an index that a program must not write to: its documents are
-// versioned in another way, or its mapping or alias does not fit.
-type SchemeError struct {
-	Name   string // of the index or alias
-	Reason string
-	Do     string
-}
-
-func (e *SchemeError) Error() string {
-	return fmt.Sprintf("opensearch: %s: %s: %s", e.Name, e.Reason, e.Do)
+// unfit is the error for an index or alias that a program must not write to.
+func unfit(name, reason, do string) error {
+	return &docrules.SchemeError{Name: name, Reason: reason, Do: do}
 }
 
 // Marks creates and checks indices whose documents are versioned by sequence: each
@@ -67,8 +61,8 @@ func (m *Marks) Writer(write func(context.Context, document.Op) error) func(cont
 }
 
 // Check returns nil when the index or alias can hold marked documents: it maps the
-// field, records how it is versioned, and hides tombstones. Else it returns a
-// *[SchemeError]. Check asks the cluster once a minute for each name. It creates an
+// field, records how it is versioned, and hides tombstones. Else its error says why,
+// and what to do. Check asks the cluster once a minute for each name. It creates an
 // index that does not exist, unless MustExist is set: <name>-000001 behind the
 // alias <name>.
 func (m *Marks) Check(ctx context.Context, name string) error { return m.checks.pass(ctx, name) }
@@ -85,7 +79,7 @@ func (m *Marks) Inspect(ctx context.Context, name string) error {
 func (m *Marks) check(ctx context.Context, name string) error {
 	d, err := m.c.describe(ctx, name)
 	if err == nil && d == nil && m.MustExist {
-		return &SchemeError{name, "the index or alias does not exist", "create it with sluice adopt, or list its file in the sink's indices"}
+		return unfit(name, "the index or alias does not exist", "create it with sluice adopt, or list its file in the sink's indices")
 	}
 	if err == nil && d == nil {
 		if err = m.make(ctx, name); err == nil {
@@ -96,7 +90,7 @@ func (m *Marks) check(ctx context.Context, name string) error {
 	case err != nil:
 		return err
 	case d == nil:
-		return &SchemeError{name, fmt.Sprintf("the alias does not exist, but the index %s-000001 does", name), "give that index the alias, or delete it"}
+		return unfit(name, fmt.Sprintf("the alias does not exist, but the index %s-000001 does", name), "give that index the alias, or delete it")
 	case d.versions == versions{}:
 		if err := m.judge(ctx, name, d); err != nil {
 			return err
@@ -106,7 +100,7 @@ func (m *Marks) check(ctx context.Context, name string) error {
 	return m.judge(ctx, name, d)
 }
 
-// judge returns a *SchemeError if the index cannot hold marked documents. An empty
+// judge returns a SchemeError if the index cannot hold marked documents. An empty
 // index can be adopted.
 func (m *Marks) judge(ctx context.Context, name string, d *described) error {
 	if err := m.fits(name, d); err != nil {
@@ -114,17 +108,17 @@ func (m *Marks) judge(ctx context.Context, name string, d *described) error {
 	}
 	switch {
 	case d.versions == m.versions() && d.field[m.field] == nil:
-		return &SchemeError{name, fmt.Sprintf("its mapping lacks the field %q", m.field), m.toAdopt(name, d)}
+		return unfit(name, fmt.Sprintf("its mapping lacks the field %q", m.field), m.toAdopt(name, d))
 	case d.versions == m.versions():
 		if !m.plain && !d.hides(d.alias(name), m.filter()) {
-			return &SchemeError{name, "its alias does not hide tombstones from searches", m.toAdopt(name, d) + ", and search by the alias"}
+			return unfit(name, "its alias does not hide tombstones from searches", m.toAdopt(name, d)+", and search by the alias")
 		}
 		return nil
 	case d.versions == versions{}:
 		n, err := m.c.Count(ctx, d.index, "")
 		if err == nil && n > 0 {
-			err = &SchemeError{name, fmt.Sprintf("its documents (%d) are not versioned by sequence", n),
-				"write to a new index and backfill it; or " + m.toAdopt(name, d)}
+			err = unfit(name, fmt.Sprintf("its documents (%d) are not versioned by sequence", n),
+				"write to a new index and backfill it; or "+m.toAdopt(name, d))
 		}
 		return err
 	case d.versions == versions{bySequence, m.field, !m.plain}:
@@ -132,20 +126,20 @@ func (m *Marks) judge(ctx context.Context, name string, d *described) error {
 		if !m.plain {
 			has, program = "delete documents (forgetDeleted)", "leaves tombstones"
 		}
-		return &SchemeError{name, fmt.Sprintf("deletions of its items %s, and this program %s", has, program),
-			"set the same forgetDeleted in all programs that write to it; or " + m.toAdopt(name, d)}
+		return unfit(name, fmt.Sprintf("deletions of its items %s, and this program %s", has, program),
+			"set the same forgetDeleted in all programs that write to it; or "+m.toAdopt(name, d))
 	}
-	return &SchemeError{name, fmt.Sprintf("its documents have their marks in the field %q, and this program writes them to %q", d.versions.Field, m.field), "set the same mark in all programs that write to it"}
+	return unfit(name, fmt.Sprintf("its documents have their marks in the field %q, and this program writes them to %q", d.versions.Field, m.field), "set the same mark in all programs that write to it")
 }
 
-// fits returns a *SchemeError if the mapping of the index leaves no room for the
+// fits returns a SchemeError if the mapping of the index leaves no room for the
 // field.
 func (m *Marks) fits(name string, d *described) error {
 	if !d.source.keeps(m.field) {
-		return &SchemeError{name, fmt.Sprintf("its mapping does not store the field %q in _source", m.field), "remove includes from _source, and excludes that match the field"}
+		return unfit(name, fmt.Sprintf("its mapping does not store the field %q in _source", m.field), "remove includes from _source, and excludes that match the field")
 	}
 	if is, ok := d.field[m.field]; ok && !contained(is, map[string]any{"properties": map[string]any{"sequence": map[string]any{"type": "keyword"}, "deleted": map[string]any{"type": "date"}}}) {
-		return &SchemeError{name, fmt.Sprintf("its mapping of the field %q does not fit a mark", m.field), "create a new index that maps it as an object, with sequence as keyword and deleted as date"}
+		return unfit(name, fmt.Sprintf("its mapping of the field %q does not fit a mark", m.field), "create a new index that maps it as an object, with sequence as keyword and deleted as date")
 	}
 	return nil
 }
@@ -183,7 +177,7 @@ func (m *Marks) Adopt(ctx context.Context, name string) (created bool, err error
 
 func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
 	if m.needsAlias(name, d) {
-		return &SchemeError{name, "searches of an index show its tombstones", m.toAdopt(name, d) + "; or set forgetDeleted"}
+		return unfit(name, "searches of an index show its tombstones", m.toAdopt(name, d)+"; or set forgetDeleted")
 	}
 	meta := maps.Clone(d.meta)
 	if meta == nil {

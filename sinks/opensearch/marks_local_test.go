@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 	"github.com/sluicehq/sluice/internal/localtest"
 )
 
@@ -58,7 +59,7 @@ func TestMarksRealServer(t *testing.T) {
 		}
 		refused := func(err error, want string) {
 			t.Helper()
-			var scheme *SchemeError
+			var scheme *docrules.SchemeError
 			if !errors.As(err, &scheme) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want one with %q", err, want)
 			}
@@ -92,7 +93,7 @@ func TestMarksRealServer(t *testing.T) {
 		refused(c.CheckUnmarked(t.Context(), name), "versioned by sequence")
 		refused(c.Marks("other", false).Check(t.Context(), name), `marks in the field "sluice"`)
 		ok(c.Apply(t.Context(), fstest.MapFS{"indices/" + name + ".json": {Data: []byte(`{"mappings":{"dynamic":"false"}}`)}},
-			IndexOptions{NoReplicas: true, Different: func(*DifferentError) {}, Marks: map[string]*Marks{name: c.Marks("sluice", false)}}))
+			IndexOptions{NoReplicas: true, Different: func(error) {}, Marks: map[string]*Marks{name: c.Marks("sluice", false)}}))
 
 		// A second index behind the alias makes of one change two documents.
 		ok(func() error { _, err := c.Create(t.Context(), name+"-000002", []byte(`{}`)); return err }())

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // cannedCalls is a cluster that answers GETs by path, counts documents and refuses to
@@ -62,7 +64,7 @@ func TestJudge(t *testing.T) {
 	} {
 		c := newIndices(cannedCalls{"GET /" + tt.index: tt.answer, "POST /products-000001/_count": `{"count":3}`})
 		err := c.Marks("sluice", tt.plain).Inspect(t.Context(), tt.index)
-		if (err != nil) != (tt.want != nil) || err != nil && !errors.As(err, new(*SchemeError)) {
+		if (err != nil) != (tt.want != nil) || err != nil && !errors.As(err, new(*docrules.SchemeError)) {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}

@@ -52,8 +52,8 @@ func (h *handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	inv.Err = err
 	inv.Took = time.Since(start)
 	h.log(&inv)
-	if h.o.Hooks.Invoked != nil {
-		h.o.Hooks.Invoked(inv)
+	if h.o.Invoked != nil {
+		h.o.Invoked(inv)
 	}
 	return answer, err
 }

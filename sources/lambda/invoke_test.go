@@ -201,7 +201,7 @@ func TestDeadLetter(t *testing.T) {
 	batch := event(change{item: "a", seq: 1}, change{item: "b", seq: 2, do: "permanent"}, change{item: "c", seq: 3})
 	var dead parked
 	var last Invocation
-	h := NewHandler(one(obey), Options{Logger: quiet(), DeadLetter: &dead, Hooks: Hooks{Invoked: func(i Invocation) { last = i }}})
+	h := NewHandler(one(obey), Options{Logger: quiet(), DeadLetter: &dead, Invoked: func(i Invocation) { last = i }})
 	if got := invoke(t, t.Context(), h, batch); got != allDone {
 		t.Errorf("answer %s", got)
 	}
@@ -243,7 +243,7 @@ func TestHooksAndLog(t *testing.T) {
 	h := NewHandler(one(obey), Options{
 		Concurrency: 1,
 		Logger:      logTo(&logged),
-		Hooks:       Hooks{Invoked: func(i Invocation) { got = append(got, i) }},
+		Invoked:     func(i Invocation) { got = append(got, i) },
 		FlowHooks: flow.Hooks{Handled: func(_ *sluice.Record, _ *sluice.Route, r flow.Result, _ time.Duration, _ error) {
 			handled[r]++
 		}},

@@ -37,18 +37,13 @@ type Options struct {
 	// extension, because the service sends no SIGTERM without one.
 	SIGTERM func()
 
-	Hooks     Hooks
+	// Invoked, if set, is called at the end of each invocation, before its
+	// response is returned. It must be fast, and safe for concurrent use if
+	// invocations are concurrent. The service's own Errors metric does not count
+	// partial failures; Invoked sees them.
+	Invoked   func(Invocation)
 	FlowHooks flow.Hooks   // of each invocation's flow
 	Logger    *slog.Logger // default slog.Default()
-}
-
-// Hooks observe a function; nil ones are skipped. They must be fast, and safe for
-// concurrent use if invocations are concurrent.
-type Hooks struct {
-	// Invoked is called at the end of each invocation, before its response is
-	// returned. The service's own Errors metric does not count partial
-	// failures; this hook does.
-	Invoked func(Invocation)
 }
 
 // Invocation is the result of one invocation.

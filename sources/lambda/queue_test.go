@@ -70,7 +70,7 @@ func TestQueueAnswers(t *testing.T) {
 					t.Errorf("message %+v", m)
 				}
 				return obey(ctx, rec)
-			}), Options{Logger: quiet(), Hooks: Hooks{Invoked: func(i Invocation) { inv = i }}})
+			}), Options{Logger: quiet(), Invoked: func(i Invocation) { inv = i }})
 			messages := strings.Fields(tt.messages)
 			if got := invoke(t, t.Context(), h, queueEvent(tt.queue, messages...)); got != failsOf(strings.Fields(tt.want)...) {
 				t.Errorf("answer %s, want %s", got, tt.want)

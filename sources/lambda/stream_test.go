@@ -136,7 +136,7 @@ func TestHandlerWritesToItsOwnTable(t *testing.T) {
 				}
 				return nil
 			})
-			h := NewHandler(r, Options{Concurrency: 1, Hooks: Hooks{Invoked: func(i Invocation) { records += i.Records }}})
+			h := NewHandler(r, Options{Concurrency: 1, Invoked: func(i Invocation) { records += i.Records }})
 			s.write(change{item: "a"})
 			s.write(change{item: "b"})
 			size := func() int { return 100 }

@@ -15,7 +15,6 @@ import (
 	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 )
 
@@ -138,7 +137,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"recount --max-deletes=-1": "--max-deletes is -1, want 0 or more",
 		"foo":                      `unknown command "foo"; commands are create, plan, recount, worker. Without one, flags alone run the daemon`,
 	} {
-		var usage *run.UsageError
+		var usage *kit.UsageError
 		if _, err := w.command(strings.Fields(args)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}

@@ -57,9 +57,9 @@ func worker(ctx context.Context, args []string, env func(string) string, stdout,
 		fmt.Fprintf(stdout, workerHelp, fs.FlagUsages())
 		return 0
 	case fs.Changed("table"):
-		return run.Exit(kit.Usage("--table: a worker reads no table; leave the flag out, or run estuve without worker"), "estuve", stderr, "worker")
+		return kit.Exit(kit.Usage("--table: a worker reads no table; leave the flag out, or run estuve without worker"), "estuve", stderr, "worker")
 	case len(a.Queues) == 0 && err == nil:
-		return run.Exit(kit.Usage("ESTUVE_QUEUE is not set: set it to the URL or the name of the queue of cascades"), "estuve", stderr, "worker")
+		return kit.Exit(kit.Usage("ESTUVE_QUEUE is not set: set it to the URL or the name of the queue of cascades"), "estuve", stderr, "worker")
 	}
 	return run.Run(ctx, a, args, func(name string) string {
 		switch {

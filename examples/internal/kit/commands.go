@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -63,7 +64,7 @@ func (p Program) Execute(ctx context.Context, name string, c Call) error {
 func Main(a run.App, help string, execute func(ctx context.Context, name string, c Call) error) {
 	command := func(name string, args ...string) {
 		c := Call{Args: args, Env: os.Getenv, In: os.Stdin, Out: os.Stdout}
-		os.Exit(run.Exit(execute(run.OnSignals(context.Background()), name, c), a.Name, os.Stderr))
+		os.Exit(Exit(execute(run.OnSignals(context.Background()), name, c), a.Name, os.Stderr))
 	}
 	if len(os.Args) > 1 {
 		switch name := os.Args[1]; {
@@ -92,7 +93,24 @@ func Replicas(env func(string) string, variable string, otherwise int) (int, err
 	return n, nil
 }
 
-// Usage is an error in how a command is used.
+// UsageError is a mistake in how a command is used.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usage returns a UsageError.
 func Usage(format string, args ...any) error {
-	return &run.UsageError{Err: fmt.Errorf(format, args...)}
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// Exit prints err, if there is one, and returns the exit code that goes with it. A
+// mistake in the usage exits with 2, and names the help of the command.
+func Exit(err error, name string, stderr io.Writer, command ...string) int {
+	exit := run.Exit(err, name, stderr)
+	if usage := (*UsageError)(nil); errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "%s: run %q\n", name, strings.Join(append(append([]string{name}, command...), "--help"), " "))
+		return 2
+	}
+	return exit
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/run"
 )
 
 func TestCommands(t *testing.T) {
@@ -107,7 +107,7 @@ func TestCommands(t *testing.T) {
 		"show searches 89fa8f8 --cursor page2": "cursor: it is none of this query",
 	} {
 		_, err := w.try(strings.Fields(args)...)
-		if usage := (*run.UsageError)(nil); err == nil || errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if usage := (*kit.UsageError)(nil); err == nil || errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
@@ -135,7 +135,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"show searches c --status foo":         `--status "foo": want active, canceled, successful, failed`,
 		"show search s --status active":        "--status, --before and --after are of show searches",
 	} {
-		var usage *run.UsageError
+		var usage *kit.UsageError
 		if _, err := w.try(strings.Fields(args)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}

@@ -116,7 +116,7 @@ func (c *city) start(db, q aws.Config, manhuntTable string) {
 		c.calls[call.DedupeKey]++
 		return nil
 	}
-	r := router.New(manhunt.TypeFrom(), router.UseAll(c.dated))
+	r := router.New(manhunt.TypeFrom(), router.Use(c.dated))
 	err := errors.Join(
 		Register(r, Deps{Store: c.store, Table: c.table, Manhunt: manhuntTable, Send: sends[1], MaxDelay: time.Second, Now: now}),
 		manhunt.Register(r, manhunt.Deps{

@@ -62,7 +62,7 @@ func Register(r *router.Router, d Deps) error {
 		d.Now = time.Now
 	}
 	a := &app{d: d, searches: manhunt.NewTable(d.Store, d.Manhunt)}
-	hop := router.Use(message.Hop(d.Send, message.HopOptions{MaxDelay: d.MaxDelay, Now: d.Now}))
+	hop := router.Use(message.Hop(d.Send, message.Options{MaxDelay: d.MaxDelay, Now: d.Now}))
 
 	r.Handle("incident#INSERT", a.begin, router.Name("first stage"), router.Redrive())
 	r.Handle("incident#MODIFY", a.begin, router.Name("next stage"), router.Changed("stage"), router.When(isOpen), router.Redrive())
@@ -196,7 +196,7 @@ func (a *app) setTimer(ctx context.Context, in incident, due time.Time) error {
 		Delay: message.Delay(due, a.d.Now(), a.d.MaxDelay),
 		Attributes: map[string]sluice.MessageAttribute{
 			"dedupeKey": {Value: dedupeKey},
-			"notBefore": {Value: message.FormatTime(due)},
+			"notBefore": {Value: due.UTC().Format(time.RFC3339Nano)},
 		},
 	})
 	if err != nil {

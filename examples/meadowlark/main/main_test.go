@@ -270,7 +270,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"delete a b c": "want delete TYPE ID",
 		"foo":          `unknown command "foo"; commands are create, delete, seed. Without one, flags alone run the daemon`,
 	} {
-		var usage *run.UsageError
+		var usage *kit.UsageError
 		if _, err := w.command(strings.Fields(args)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}

@@ -256,7 +256,7 @@ func TestCommandsRefuse(t *testing.T) {
 		{"create", "-1", `TGW_REPLICAS="-1": want how many`},
 		{"foo", "", `unknown command "foo"; commands are create. Without one, flags alone run the daemon`},
 	} {
-		var usage *run.UsageError
+		var usage *kit.UsageError
 		words := strings.Fields(tt.command)
 		env := func(name string) string { return map[string]string{"TGW_REPLICAS": tt.replicas}[name] }
 		if err := program.Execute(t.Context(), words[0], kit.Call{Args: words[1:], Env: env, Out: io.Discard}); !errors.As(err, &usage) || !strings.Contains(err.Error(), tt.want) {

@@ -59,7 +59,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"versions a 1 2 3":         "wrong number of arguments (4): want versions NAME [FROM] [TO]",
 		"heads email prod --first": "unknown flag: --first: want heads NAME ENV",
 	} {
-		var usage *run.UsageError
+		var usage *kit.UsageError
 		words := strings.Fields(args)
 		if err := program.Execute(t.Context(), words[0], kit.Call{Args: words[1:], Env: env, Out: io.Discard}); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)

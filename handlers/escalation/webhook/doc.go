@@ -2,7 +2,7 @@
 // an Idempotency-Key. The response means done, failed for good, or try again.
 //
 //	hook, err := webhook.New(webhook.Options{})
-//	err = hook.Post(ctx, webhook.Call{URL: url, Key: "a271244#0", Body: body})
+//	err = hook.Post(ctx, url, "a271244#0", body)
 //
 // URLs come from users and are not trusted. Only https is allowed, unless the
 // options allow http. Redirects must stay on the host. Only the status of a

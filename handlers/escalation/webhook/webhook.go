@@ -22,7 +22,7 @@ import (
 // Options configure a Client; the zero value is ready to use.
 type Options struct {
 	Timeout      time.Duration // of one call with its redirects (default 10 s)
-	MaxBody      int           // bytes of a Call's Body (default 256 KiB)
+	MaxBody      int           // bytes of a body (default 256 KiB)
 	AllowHTTP    bool          // allows http URLs
 	AllowPrivate bool          // allows loopback, private and link-local addresses
 	UserAgent    string        // default "sluice-webhook/1"
@@ -86,30 +86,24 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Call is one POST.
-type Call struct {
-	URL  string
-	Key  string // idempotency key: the same in every call for the same event
-	Body []byte // JSON
-}
-
-// Post makes the call. nil is a 2xx response. These failures are
+// Post posts body, which is JSON, to a URL. key is the idempotency key: the same in
+// every call for the same event. nil is a 2xx response. These failures are
 // [sluice.Permanent]: 4xx except 408, 425 and 429; a redirect that is not
 // followed; an invalid or forbidden URL. Any other error is temporary. 429, and
 // 503 with a Retry-After, are [sluice.Overloaded]. A Retry-After makes an error a
 // [sluice.RetryAfter], for at most an hour. Errors contain the host, never the
 // rest of the URL, which may contain secrets.
-func (c *Client) Post(ctx context.Context, call Call) error {
-	u, err := c.check(call)
+func (c *Client) Post(ctx context.Context, rawURL, key string, body []byte) error {
+	u, err := c.check(rawURL, key, body)
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("webhook: %w", err))
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(call.Body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("webhook to %s: no request can be made", u.Host))
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", call.Key)
+	req.Header.Set("Idempotency-Key", key)
 	req.Header.Set("User-Agent", c.o.UserAgent)
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -120,17 +114,17 @@ func (c *Client) Post(ctx context.Context, call Call) error {
 	return c.answered(u.Host, resp)
 }
 
-func (c *Client) check(call Call) (*url.URL, error) {
-	u, err := url.Parse(call.URL)
+func (c *Client) check(rawURL, key string, body []byte) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":
 		return nil, errors.New("the destination is no URL such as https://example.com/hook")
 	case !c.speaks(u):
 		return nil, fmt.Errorf("the destination on %s is %s, want https", u.Host, u.Scheme)
-	case call.Key == "":
+	case key == "":
 		return nil, errors.New("the idempotency key is missing")
-	case len(call.Body) > c.o.MaxBody:
-		return nil, fmt.Errorf("the body has %d bytes; allowed are %d (Options.MaxBody)", len(call.Body), c.o.MaxBody)
+	case len(body) > c.o.MaxBody:
+		return nil, fmt.Errorf("the body has %d bytes; allowed are %d (Options.MaxBody)", len(body), c.o.MaxBody)
 	}
 	return u, nil
 }

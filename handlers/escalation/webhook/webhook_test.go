@@ -68,7 +68,7 @@ func TestAnswers(t *testing.T) {
 				w.WriteHeader(tt.code)
 			}))
 			defer srv.Close()
-			err := client(t, local).Post(t.Context(), Call{URL: srv.URL + "/secret", Key: "k", Body: []byte(`{}`)})
+			err := client(t, local).Post(t.Context(), srv.URL+"/secret", "k", []byte(`{}`))
 			if outcome(err) != tt.want {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
@@ -90,7 +90,7 @@ func TestRequest(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	if err := client(t, local).Post(t.Context(), Call{URL: srv.URL + "/old", Key: "a#0", Body: []byte(`{"a":1}`)}); err != nil {
+	if err := client(t, local).Post(t.Context(), srv.URL+"/old", "a#0", []byte(`{"a":1}`)); err != nil {
 		t.Fatal(err)
 	}
 	want := `POST/%s[application/json] [a#0] [sluice-webhook/1] {"a":1} <nil>`
@@ -119,7 +119,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	defer srv.Close()
 	for path, want := range map[string]int{"/host": 1, "/get": 1, "/loop": maxRedirects + 1} {
 		calls = 0
-		err := client(t, local).Post(t.Context(), Call{URL: srv.URL + path, Key: "k"})
+		err := client(t, local).Post(t.Context(), srv.URL+path, "k", nil)
 		if outcome(err) != "permanent" || !strings.Contains(err.Error(), "a redirect that is not followed") || calls != want {
 			t.Errorf("%s: %v after %d calls, want %d", path, err, calls, want)
 		}
@@ -130,32 +130,32 @@ func TestRefused(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was called") }))
 	defer srv.Close()
 	for _, tt := range []struct {
-		name string
-		o    Options
-		call Call
-		want string
+		name           string
+		o              Options
+		url, key, body string
+		want           string
 	}{
-		{"http", Options{AllowPrivate: true}, Call{URL: srv.URL, Key: "k"}, "is http, want https"},
-		{"private", Options{AllowHTTP: true}, Call{URL: srv.URL, Key: "k"}, "address 127.0.0.1 is not public"},
-		{"a name", Options{AllowHTTP: true}, Call{URL: strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), Key: "k"}, "is not public"},
-		{"metadata", Options{AllowHTTP: true}, Call{URL: "http://169.254.169.254/latest", Key: "k"}, "address 169.254.169.254 is not public"},
-		{"shared", Options{AllowHTTP: true}, Call{URL: "http://100.64.0.1/", Key: "k"}, "is not public"},
-		{"mapped", Options{AllowHTTP: true}, Call{URL: "http://[::ffff:10.0.0.1]/", Key: "k"}, "address 10.0.0.1 is not public"},
-		{"NAT64 of a private one", Options{AllowHTTP: true}, Call{URL: "http://[64:ff9b::a00:5]/", Key: "k"}, "is not public"},
-		{"NAT64 of the metadata", Options{AllowHTTP: true}, Call{URL: "http://[64:ff9b::a9fe:a9fe]/", Key: "k"}, "is not public"},
-		{"NAT64 of a network's own", Options{AllowHTTP: true}, Call{URL: "http://[64:ff9b:1::a00:5]/", Key: "k"}, "is not public"},
-		{"6to4 of a private one", Options{AllowHTTP: true}, Call{URL: "http://[2002:a00:5::1]/", Key: "k"}, "is not public"},
-		{"site-local", Options{AllowHTTP: true}, Call{URL: "http://[fec0::1]/", Key: "k"}, "is not public"},
-		{"protocol assignments", Options{AllowHTTP: true}, Call{URL: "http://192.0.0.192/", Key: "k"}, "is not public"},
-		{"benchmarks", Options{AllowHTTP: true}, Call{URL: "http://198.18.0.1/", Key: "k"}, "is not public"},
-		{"reserved", Options{AllowHTTP: true}, Call{URL: "http://240.0.0.1/", Key: "k"}, "is not public"},
-		{"file", local, Call{URL: "file:///etc/passwd", Key: "k"}, "is no URL"},
-		{"no URL", local, Call{URL: "z@example.com", Key: "k"}, "is no URL"},
-		{"no key", local, Call{URL: srv.URL}, "the idempotency key is missing"},
-		{"large", Options{AllowHTTP: true, AllowPrivate: true, MaxBody: 3}, Call{URL: srv.URL, Key: "k", Body: []byte("1234")}, "the body has 4 bytes; allowed are 3"},
+		{"http", Options{AllowPrivate: true}, srv.URL, "k", "", "is http, want https"},
+		{"private", Options{AllowHTTP: true}, srv.URL, "k", "", "address 127.0.0.1 is not public"},
+		{"a name", Options{AllowHTTP: true}, strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), "k", "", "is not public"},
+		{"metadata", Options{AllowHTTP: true}, "http://169.254.169.254/latest", "k", "", "address 169.254.169.254 is not public"},
+		{"shared", Options{AllowHTTP: true}, "http://100.64.0.1/", "k", "", "is not public"},
+		{"mapped", Options{AllowHTTP: true}, "http://[::ffff:10.0.0.1]/", "k", "", "address 10.0.0.1 is not public"},
+		{"NAT64 of a private one", Options{AllowHTTP: true}, "http://[64:ff9b::a00:5]/", "k", "", "is not public"},
+		{"NAT64 of the metadata", Options{AllowHTTP: true}, "http://[64:ff9b::a9fe:a9fe]/", "k", "", "is not public"},
+		{"NAT64 of a network's own", Options{AllowHTTP: true}, "http://[64:ff9b:1::a00:5]/", "k", "", "is not public"},
+		{"6to4 of a private one", Options{AllowHTTP: true}, "http://[2002:a00:5::1]/", "k", "", "is not public"},
+		{"site-local", Options{AllowHTTP: true}, "http://[fec0::1]/", "k", "", "is not public"},
+		{"protocol assignments", Options{AllowHTTP: true}, "http://192.0.0.192/", "k", "", "is not public"},
+		{"benchmarks", Options{AllowHTTP: true}, "http://198.18.0.1/", "k", "", "is not public"},
+		{"reserved", Options{AllowHTTP: true}, "http://240.0.0.1/", "k", "", "is not public"},
+		{"file", local, "file:///etc/passwd", "k", "", "is no URL"},
+		{"no URL", local, "z@example.com", "k", "", "is no URL"},
+		{"no key", local, srv.URL, "", "", "the idempotency key is missing"},
+		{"large", Options{AllowHTTP: true, AllowPrivate: true, MaxBody: 3}, srv.URL, "k", "1234", "the body has 4 bytes; allowed are 3"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := client(t, tt.o).Post(t.Context(), tt.call)
+			err := client(t, tt.o).Post(t.Context(), tt.url, tt.key, []byte(tt.body))
 			if outcome(err) != "permanent" || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -181,7 +181,7 @@ func TestRedirectThatIsNoURL(t *testing.T) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	}))
 	defer srv.Close()
-	err := client(t, local).Post(t.Context(), Call{URL: srv.URL, Key: "k"})
+	err := client(t, local).Post(t.Context(), srv.URL, "k", nil)
 	if outcome(err) != "permanent" || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "redirect") {
 		t.Error(err)
 	}
@@ -201,17 +201,17 @@ func TestNoAnswer(t *testing.T) {
 	defer close(hold)
 	o := local
 	o.Timeout = time.Millisecond
-	if err := client(t, o).Post(t.Context(), Call{URL: srv.URL, Key: "k"}); outcome(err) != "again" {
+	if err := client(t, o).Post(t.Context(), srv.URL, "k", nil); outcome(err) != "again" {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := client(t, local).Post(ctx, Call{URL: srv.URL, Key: "k"}); outcome(err) != "again" || !errors.Is(err, context.Canceled) {
+	if err := client(t, local).Post(ctx, srv.URL, "k", nil); outcome(err) != "again" || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	if err := client(t, local).Post(t.Context(), Call{URL: gone.URL, Key: "k"}); outcome(err) != "again" {
+	if err := client(t, local).Post(t.Context(), gone.URL, "k", nil); outcome(err) != "again" {
 		t.Error(err)
 	}
 }

@@ -2,4 +2,4 @@ package page
 
 import "github.com/sluicehq/sluice/router"
 
-func routes(url string, opts ...router.RouterOption) *router.Router { return nil }
+func routes(url string, opts ...router.Option) *router.Router { return nil }

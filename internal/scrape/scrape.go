@@ -1,4 +1,6 @@
-package prom
+// Package scrape has the registry of the daemon's metrics, and the page that
+// Prometheus scrapes.
+package scrape
 
 import (
 	"net/http"
