@@ -64,6 +64,8 @@ type scanDecoder struct {
 	count           int    // from the response; -1 when absent
 	head            []byte // of a record's text, from the end of its id to its keys
 	parser          item.Parser
+	idText          []byte // memory for the text of an id
+	idHead          int    // bytes of it that all ids share
 }
 
 // answer decodes the object at i.
@@ -210,7 +212,11 @@ const idBytes = 16
 
 // id returns an event id that is unique among the items of all tables.
 func (d *scanDecoder) id(it item.Item, image []byte) []byte {
-	text := fmt.Appendf(nil, "%q %q", d.src.TableARN, d.src.TableID)
+	if d.idText == nil {
+		d.idText = fmt.Appendf(nil, "%q %q", d.src.TableARN, d.src.TableID)
+		d.idHead = len(d.idText)
+	}
+	text := d.idText[:d.idHead]
 	for _, name := range d.src.Keys {
 		v, ok := it.Lookup(name)
 		if !ok { // the item cannot be decoded
@@ -221,8 +227,11 @@ func (d *scanDecoder) id(it item.Item, image []byte) []byte {
 		if v.Kind() == item.B {
 			value = v.Bytes()
 		}
-		text = fmt.Appendf(text, " %q %v %q", name, v.Kind(), value)
+		text = append(strconv.AppendQuote(append(text, ' '), name), ' ')
+		text = append(append(text, v.Kind().String()...), ' ')
+		text = strconv.AppendQuote(text, string(value))
 	}
+	d.idText = text
 	sum := sha256.Sum256(text)
 	return sum[:idBytes]
 }
