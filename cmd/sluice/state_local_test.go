@@ -174,5 +174,5 @@ func TestImportOfKCL(t *testing.T) {
 	if got := o.run(0, "state", "show", recs[0].Table, "--state", place, "--json"); !strings.Contains(got, `"position": "`+string(recs[0].Sequence)+`"`) {
 		t.Error(got)
 	}
-	refused(1, "the target already has positions", "--stream", recs[0].Table)
+	refused(1, "the target already has state", "--stream", recs[0].Table)
 }

@@ -283,7 +283,7 @@ func TestLeaseLost(t *testing.T) {
 		handled string
 	}{
 		{"noticed when storing", 3 * time.Second, "a/1 a/2"},
-		{"noticed by a listing", 58500 * time.Millisecond, "a/1"},
+		{"noticed by a listing", 58100 * time.Millisecond, "a/1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
