@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/kcl"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -79,7 +80,6 @@ type importedStream struct {
 	Stream      string `json:"stream"`
 	Start       string `json:"start"`
 	Leases      int    `json:"leases"`
-	Shards      int    `json:"shards"` // leases, and finished ancestors without a lease
 	DryRun      bool   `json:"dryRun,omitempty"`
 }
 
@@ -98,17 +98,13 @@ func (im *kclImport) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	byStream := make(map[string][]kcl.Lease)
-	for _, l := range leases {
-		byStream[l.Stream] = append(byStream[l.Stream], l)
+	if len(leases) == 0 {
+		return fmt.Errorf("lease table %s has no lease", im.leases)
 	}
-	if one, ok := byStream[""]; ok {
-		arn, err := im.streamARN(ctx, db)
-		if err != nil {
-			return err
-		}
-		delete(byStream, "")
-		byStream[arn] = append(byStream[arn], one...)
+	app := c.applicationName(im.file.application, cfg)
+	from, streams, err := im.plan(ctx, db, dynamodbstreams.NewFromConfig(services("dynamodb")), app, leases)
+	if err != nil {
+		return err
 	}
 	target, err := c.openTarget(ctx, cfg, c.statePath(im.file.path, cfg), im.dry)
 	if err != nil {
@@ -117,30 +113,21 @@ func (im *kclImport) run(ctx context.Context) (err error) {
 	if target != nil {
 		defer func() { err = errors.Join(err, target.Close()) }()
 	}
-	streams := dynamodbstreams.NewFromConfig(services("dynamodb"))
-	for _, arn := range slices.Sorted(maps.Keys(byStream)) {
-		start, err := kcl.StartFor(byStream[arn], im.latest, time.Now().Add(-latestMargin))
-		if err != nil {
-			return fmt.Errorf("stream %s: %w", arn, err)
-		}
-		parents, err := kcl.Shards(ctx, streams, arn)
-		if err != nil {
-			return err
-		}
-		st := state.Stream{Application: c.applicationName(im.file.application, cfg), ARN: arn}
-		from, err := kcl.State(ctx, st, byStream[arn], parents, start)
-		if err != nil {
-			return fmt.Errorf("stream %s: %w", arn, err)
-		}
-		shown := newCounting(c.stderr, "shards of "+poller.Stream{ARN: arn}.TableName())
-		copied, err := statestore.Copy(ctx, from, target, st.Application, im.dry, shown.one)
-		shown.end()
-		if err != nil {
-			return err
-		}
-		done := importedStream{Application: st.Application, Stream: arn, Start: start.Position, Leases: len(byStream[arn]), Shards: copied.Shards, DryRun: im.dry}
+	if _, err := statestore.Copy(ctx, from, target, app, true, func() {}); err != nil {
+		return err // before the wait
+	}
+	if err := im.quiet(ctx, db, leases); err != nil {
+		return err
+	}
+	shown := newCounting(c.stderr, "shards")
+	_, err = statestore.Copy(ctx, from, target, app, im.dry, shown.one)
+	shown.end()
+	if err != nil {
+		return err
+	}
+	for _, s := range streams {
 		if im.asJSON {
-			if err := printJSON(c.stdout, done); err != nil {
+			if err := printJSON(c.stdout, s); err != nil {
 				return err
 			}
 			continue
@@ -150,34 +137,82 @@ func (im *kclImport) run(ctx context.Context) (err error) {
 			verb = "would import"
 		}
 		fmt.Fprintf(c.stdout, "%s %s of %s for the application %s; other shards begin at %s\n",
-			verb, plural(done.Leases, "lease", "leases"), arn, st.Application, done.Start)
+			verb, plural(s.Leases, "lease", "leases"), s.Stream, app, s.Start)
 	}
 	return nil
 }
 
-// read reads the leases twice: no worker may have written one meanwhile.
+// plan returns what the leases become.
+func (im *kclImport) plan(ctx context.Context, db *dynamodb.Client, api kcl.Describer, app string, leases []kcl.Lease) (*state.Memory, []importedStream, error) {
+	m, all := state.NewMemory(), []importedStream(nil)
+	byStream := make(map[string][]kcl.Lease)
+	for _, l := range leases {
+		byStream[l.Stream] = append(byStream[l.Stream], l)
+	}
+	if one, ok := byStream[""]; ok {
+		arn, err := im.streamARN(ctx, db)
+		if err != nil {
+			return nil, nil, err
+		}
+		delete(byStream, "")
+		byStream[arn] = append(byStream[arn], one...)
+	}
+	for _, arn := range slices.Sorted(maps.Keys(byStream)) {
+		parents, err := kcl.Shards(ctx, api, arn)
+		if err != nil {
+			return nil, nil, err
+		}
+		gone := 0
+		for _, l := range byStream[arn] {
+			if _, ok := parents[l.ShardID]; !ok {
+				gone++
+			}
+		}
+		switch {
+		case gone == len(byStream[arn]):
+			return nil, nil, fmt.Errorf("stream %s has none of the shards of the leases: name the right stream by --stream; after 24 hours the leases are of no use", arn)
+		case gone > 0:
+			fmt.Fprintf(im.file.c.stderr, "%s of %s are of shards that the stream has trimmed\n", plural(gone, "lease", "leases"), arn)
+		}
+		start, err := kcl.StartFor(byStream[arn], im.latest, time.Now().Add(-latestMargin))
+		if err == nil {
+			err = kcl.Add(ctx, m, state.Stream{Application: app, ARN: arn}, byStream[arn], parents, start)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("stream %s: %w", arn, err)
+		}
+		all = append(all, importedStream{app, arn, start.Position, len(byStream[arn]), im.dry})
+	}
+	return m, all, nil
+}
+
 func (im *kclImport) read(ctx context.Context, db *dynamodb.Client) ([]kcl.Lease, error) {
-	before, err := kcl.Read(ctx, db, im.leases)
+	leases, err := kcl.Read(ctx, db, im.leases)
 	if err != nil {
+		if hint := awserror.Hint(err, "dynamodb:Scan", "table", "name or the region"); hint != "" {
+			return nil, fmt.Errorf("lease table %s: %s: %w", im.leases, hint, err)
+		}
 		return nil, fmt.Errorf("lease table %s: %w", im.leases, err)
 	}
-	if len(before) == 0 {
-		return nil, fmt.Errorf("lease table %s has no lease", im.leases)
-	}
+	return leases, nil
+}
+
+// quiet returns an error if a worker writes a lease within the wait.
+func (im *kclImport) quiet(ctx context.Context, db *dynamodb.Client, before []kcl.Lease) error {
 	fmt.Fprintf(im.file.c.stderr, "%s; waiting %v to see that no worker writes one\n", plural(len(before), "lease", "leases"), im.wait)
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	case <-time.After(im.wait):
 	}
-	after, err := kcl.Read(ctx, db, im.leases)
+	after, err := im.read(ctx, db)
 	if err != nil {
-		return nil, fmt.Errorf("lease table %s: %w", im.leases, err)
+		return err
 	}
 	if owners := kcl.Living(before, after); len(owners) > 0 {
-		return nil, fmt.Errorf("KCL workers run, and write leases: %s: stop them first", strings.Join(owners, ", "))
+		return fmt.Errorf("KCL workers run, and write leases: %s: stop them first", strings.Join(owners, ", "))
 	}
-	return after, nil
+	return nil
 }
 
 // streamARN returns the stream that --stream names.

@@ -151,6 +151,8 @@ func TestImportOfKCL(t *testing.T) {
 	refused(2, `--latest: "x" is not one of`, "--latest", "x")
 	write(string(recs[0].Sequence), 1)
 	refused(1, "--stream: table no-such-table: ", "--stream", "no-such-table")
+	other := streamOf(t, "x")
+	refused(1, "has none of the shards of the leases", "--stream", other[0].Table)
 	refused(2, "is not the ARN of a stream", "--stream", "arn:aws:s3:::x")
 
 	beating, stop := context.WithCancel(t.Context())
@@ -175,4 +177,26 @@ func TestImportOfKCL(t *testing.T) {
 		t.Error(got)
 	}
 	refused(1, "the target already has state", "--stream", recs[0].Table)
+
+	// Leases of several streams name theirs.
+	for _, rec := range []sluice.Record{recs[0], other[0]} {
+		parts := strings.Split(rec.StreamARN, ":") // arn:aws:dynamodb:REGION:ACCOUNT:table/…
+		key := fmt.Sprintf("%[1]s:%[2]s$%[1]s$%[3]s$%[4]s:1:%[5]s", parts[4], parts[3], rec.Table, strings.ReplaceAll(rec.StreamARN[strings.Index(rec.StreamARN, "/stream/")+len("/stream/"):], ":", "_"), rec.ShardID)
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &leases, Item: map[string]types.AttributeValue{
+			"leaseKey": &types.AttributeValueMemberS{Value: key}, "checkpoint": &types.AttributeValueMemberS{Value: string(rec.Sequence)},
+			"leaseCounter": &types.AttributeValueMemberN{Value: "1"},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &leases, Key: map[string]types.AttributeValue{"leaseKey": &types.AttributeValueMemberS{Value: recs[0].ShardID}}}); err != nil {
+		t.Fatal(err)
+	}
+	place = filepath.Join(o.dir, "two.db")
+	o.run(0, "state", "import-kcl", leases, "--wait", "1ms", "--state", place)
+	for _, rec := range []sluice.Record{recs[0], other[0]} {
+		if got := o.run(0, "state", "show", rec.Table, "--state", place, "--json"); !strings.Contains(got, `"position": "`+string(rec.Sequence)+`"`) {
+			t.Error(got)
+		}
+	}
 }

@@ -196,12 +196,12 @@ func (o Options) validate() error {
 	if !(o.BackfillUnits >= 0) {
 		bad("backfill-units", "%v is not more than 0, nor 0 for the default", o.BackfillUnits)
 	}
-	table, inTable := statestore.Table(o.State)
+	_, inTable := statestore.Table(o.State)
 	switch {
 	case o.State == "":
 		bad("state", "the path is empty: positions must be kept somewhere")
-	case inTable && statestore.CheckTable(table) != nil:
-		bad("state", "%w", statestore.CheckTable(table))
+	case statestore.Check(o.State) != nil:
+		bad("state", "%w", statestore.Check(o.State))
 	case inTable && o.DeadLetter == "item":
 		bad("dead-letter", "item needs a state file: workers that share a state table do not know which items the others hold. Use record")
 	}

@@ -56,14 +56,14 @@ func Read(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]Lease
 				Counter    int64    `dynamodbav:"leaseCounter"`
 			}
 			if err := attributevalue.UnmarshalMap(item, &row); err != nil {
-				return nil, fmt.Errorf("lease table %s: %w", table, err)
+				return nil, err
 			}
 			if row.Kind != "" && row.Kind != "LEASE" {
 				continue
 			}
 			l := Lease{Checkpoint: row.Checkpoint, Parents: row.Parents, Owner: row.Owner, counter: row.Counter}
 			if err := l.parse(row.Key); err != nil {
-				return nil, fmt.Errorf("lease table %s: %w", table, err)
+				return nil, err
 			}
 			all = append(all, l)
 		}

@@ -40,14 +40,13 @@ func Shards(ctx context.Context, api Describer, arn string) (map[string]string, 
 	}
 }
 
-// State returns the leases of one stream as a state. parents are the shards that the
+// Add adds the leases of one stream to a state. parents are the shards that the
 // stream has now. start is where shards begin that KCL has not begun: TRIM_HORIZON, or
 // LATEST with a time.
 //
 // KCL deletes the leases of shards that it has finished. So an ancestor of a lease
 // that has none itself is finished.
-func State(ctx context.Context, s state.Stream, leases []Lease, parents map[string]string, start state.Start) (*state.Memory, error) {
-	m := state.NewMemory()
+func Add(ctx context.Context, m *state.Memory, s state.Stream, leases []Lease, parents map[string]string, start state.Start) error {
 	byID := make(map[string]Lease)
 	for _, l := range leases {
 		byID[l.ShardID] = l
@@ -56,7 +55,7 @@ func State(ctx context.Context, s state.Stream, leases []Lease, parents map[stri
 		for id := parentOf(l, parents); id != ""; id = parents[id] {
 			if _, leased := byID[id]; !leased {
 				if err := m.Finish(ctx, s, id); err != nil {
-					return nil, err
+					return err
 				}
 			}
 		}
@@ -64,7 +63,7 @@ func State(ctx context.Context, s state.Stream, leases []Lease, parents map[stri
 	for _, l := range leases {
 		sh, err := m.Claim(ctx, s, l.ShardID, parentOf(l, parents), "kcl")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		lease := state.Lease{Stream: s, ShardID: sh.ID, Owner: sh.Owner, Epoch: sh.Epoch}
 		var p state.Position
@@ -76,14 +75,14 @@ func State(ctx context.Context, s state.Stream, leases []Lease, parents map[stri
 			p.Sequence = l.Checkpoint
 		}
 		if err := errors.Join(m.Checkpoint(ctx, []state.Checkpoint{{Lease: lease, Position: p}})...); err != nil {
-			return nil, fmt.Errorf("shard %s: %w", l.ShardID, err)
+			return fmt.Errorf("shard %s: %w", l.ShardID, err)
 		}
 		if err := m.Release(ctx, lease); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	_, err := m.Start(ctx, s, start)
-	return m, err
+	return err
 }
 
 // parentOf returns the parent of a lease's shard. The stream knows it, unless it has

@@ -35,7 +35,7 @@ var (
 	// ErrTaken is wrapped when the target has state of the application.
 	ErrTaken = errors.New("the target already has state of the application")
 	// ErrUnfinished is wrapped when a copy to the store has not ended.
-	ErrUnfinished = errors.New("a copy to this state has not ended: run the same sluice state copy or import-kcl again")
+	ErrUnfinished = errors.New("a copy to this state has not ended: run sluice state copy or import-kcl again, which copies everything again")
 )
 
 const (
@@ -69,7 +69,7 @@ func Copy(ctx context.Context, from Source, to Store, app string, dry bool, prog
 		return done, err
 	}
 	if to != nil {
-		if err := c.prepare(ctx); err != nil {
+		if err := c.taken(ctx); err != nil {
 			return done, err
 		}
 	}
@@ -87,6 +87,11 @@ func Copy(ctx context.Context, from Source, to Store, app string, dry bool, prog
 		return done, err
 	}
 	// No flow parks a record any more.
+	if !dry {
+		if err := c.clear(ctx); err != nil {
+			return done, err
+		}
+	}
 	if done.Values, err = c.values(ctx); err != nil {
 		return done, err
 	}
@@ -120,9 +125,8 @@ type copier struct {
 	owner    string // of the claims
 }
 
-// prepare refuses a target with state, marks it, and removes what an earlier copy has
-// left there.
-func (c *copier) prepare(ctx context.Context) error {
+// taken returns an error if the target has state that is not of an unfinished copy.
+func (c *copier) taken(ctx context.Context) error {
 	streams, err := c.to.Streams(ctx, c.app)
 	if err != nil {
 		return err
@@ -136,10 +140,24 @@ func (c *copier) prepare(ctx context.Context) error {
 		return err
 	}
 	if Ready(ctx, c.to, c.app) == nil && len(streams)+len(values)+len(letters) > 0 {
-		return fmt.Errorf("%w %s: name another place", ErrTaken, c.app)
+		return fmt.Errorf("%w %s: name another place, or first forget the state there (sluice state reset TABLE --to forgotten, sluice dlq purge --all)", ErrTaken, c.app)
 	}
-	if c.dry {
-		return nil
+	return nil
+}
+
+// clear marks the target and removes what an earlier copy has left there.
+func (c *copier) clear(ctx context.Context) error {
+	streams, err := c.to.Streams(ctx, c.app)
+	if err != nil {
+		return err
+	}
+	values, err := c.to.ListValues(ctx, c.app, "")
+	if err != nil {
+		return err
+	}
+	letters, err := c.to.ListLetters(ctx, c.app, "", letterPage)
+	if err != nil {
+		return err
 	}
 	if err := c.to.PutValue(ctx, c.app, unfinished, nil); err != nil {
 		return err
@@ -198,7 +216,7 @@ func (c *copier) hold(ctx context.Context, held map[state.Stream][]state.Shard) 
 			err := each(ctx, slices.DeleteFunc(shards, func(sh state.Shard) bool { return have[st][sh.ID] }), func(ctx context.Context, sh state.Shard) error {
 				mine, err := claim(ctx, c.from, st, sh, c.owner)
 				if errors.Is(err, state.ErrHeld) {
-					return fmt.Errorf("a worker of application %s runs: stop it first: %w", c.app, err)
+					return fmt.Errorf("a worker runs, stop it first: %w", err)
 				}
 				if err != nil {
 					return err
@@ -340,11 +358,14 @@ func lease(st state.Stream, sh state.Shard) state.Lease {
 	return state.Lease{Stream: st, ShardID: sh.ID, Owner: sh.Owner, Epoch: sh.Epoch}
 }
 
+// claimWithin is longer than any store needs to find an owner silent.
+const claimWithin = staterules.OwnerTimeout + time.Second
+
 // claim waits until it is clear whether the owner of a shard lives.
 func claim(ctx context.Context, s state.Store, st state.Stream, sh state.Shard, owner string) (state.Shard, error) {
 	for begun := time.Now(); ; {
 		got, err := s.Claim(ctx, st, sh.ID, sh.Parent, owner)
-		if !errors.Is(err, state.ErrHeld) || time.Since(begun) > 2*staterules.OwnerTimeout {
+		if !errors.Is(err, state.ErrHeld) || time.Since(begun) > claimWithin {
 			return got, err
 		}
 		select {

@@ -336,8 +336,11 @@ func TestCopyBesideAWorker(t *testing.T) {
 		if _, err := Copy(t.Context(), from, to, app, false, func() {}); !errors.Is(err, state.ErrHeld) {
 			t.Errorf("beside a worker: %v", err)
 		}
-		if err := Ready(t.Context(), to, app); !errors.Is(err, ErrUnfinished) {
-			t.Errorf("the target is ready: %v", err)
+		if streams, err := to.Streams(t.Context(), app); err != nil || len(streams) > 0 {
+			t.Errorf("the target has %v, %v", streams, err)
+		}
+		if err := Ready(t.Context(), to, app); err != nil {
+			t.Errorf("the target is marked: %v", err)
 		}
 		end()
 		begun := time.Now()
@@ -349,6 +352,17 @@ func TestCopyBesideAWorker(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+func TestCheck(t *testing.T) {
+	for place, ok := range map[string]bool{
+		"sluice.db": true, "./a:b": true, "/x/a:b": true, "x.d/a:b": true, "dynamodb:sluice-state": true, "dynamodb:arn:aws:dynamodb:eu-west-1:1:table/abc": true,
+		"DynamoDB:abc": false, "dynamo:abc": false, "dynamodb:": false, "dynamodb://abc": false, "dynamodb:a b c": false,
+	} {
+		if err := Check(place); (err == nil) != ok {
+			t.Errorf("%s: %v", place, err)
+		}
+	}
 }
 
 func TestTable(t *testing.T) {

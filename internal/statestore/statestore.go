@@ -57,6 +57,18 @@ type Options struct {
 	AWS func() (aws.Config, error)
 }
 
+// Check returns an error unless place is the path of a file or dynamodb:TABLE. A
+// misspelt scheme would otherwise make a file.
+func Check(place string) error {
+	if table, ok := Table(place); ok {
+		return CheckTable(table)
+	}
+	if before, _, ok := strings.Cut(place, ":"); ok && !strings.ContainsAny(before, `/.\\`) {
+		return fmt.Errorf("%q is neither %sTABLE nor the path of a file: write a file with a colon in its name as ./%[1]s", place, scheme)
+	}
+	return nil
+}
+
 // tableName matches a table's name or ARN.
 var tableName = regexp.MustCompile(`^([-._a-zA-Z0-9]{3,255}|arn:[^:]+:dynamodb:[^:]+:[^:]+:table/[-._a-zA-Z0-9]{3,255})$`)
 
@@ -71,6 +83,9 @@ func CheckTable(name string) error {
 // Open opens the state at a place, and makes a file that does not exist. A table must
 // exist, and be readable.
 func Open(ctx context.Context, place string, o Options) (Store, error) {
+	if err := Check(place); err != nil {
+		return nil, err
+	}
 	table, ok := Table(place)
 	if !ok {
 		store, err := boltstate.Open(place, boltstate.Options{LockTimeout: o.LockTimeout})
@@ -81,9 +96,6 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 			return nil, errors.Join(err, store.Close())
 		}
 		return store, nil
-	}
-	if err := CheckTable(table); err != nil {
-		return nil, err
 	}
 	cfg, err := o.AWS()
 	if err != nil {

@@ -236,7 +236,7 @@ func (h *health) reasons(timeout time.Duration) []string {
 	}
 	for _, call := range slices.Sorted(maps.Keys(h.stores)) {
 		t := h.stores[call]
-		reasons = append(reasons, fmt.Sprintf("state store: %s fails since %s, so that records come again after a restart: see that it has room and can be written: %v", call, t.since.Format(time.RFC3339), brief(t.err)))
+		reasons = append(reasons, fmt.Sprintf("state store: %s fails since %s, so that records come again after a restart: see that it can be reached, has room and can be written: %v", call, t.since.Format(time.RFC3339), brief(t.err)))
 	}
 	hung := h.hung(timeout)
 	for _, call := range slices.Sorted(maps.Keys(hung)) {

@@ -109,8 +109,12 @@ func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.
 // fencedRetry is the time until the first heartbeat under a new name.
 const fencedRetry = 100 * time.Millisecond
 
+// failedBeats is how many heartbeats fail in a row for one report of it.
+const failedBeats = 30
+
 // beat sends heartbeats to the store, whatever the handlers do.
 func (p *Poller) beat(ctx context.Context) {
+	failures := 0
 	for {
 		name, sent := p.owner.now(), time.Now()
 		err := p.store.heartbeat(ctx, name)
@@ -128,8 +132,14 @@ func (p *Poller) beat(ctx context.Context) {
 			p.owner.stored(name, sent)
 		}
 		p.health.store(heartbeat, err)
-		if err != nil {
+		switch {
+		case err == nil:
+			failures = 0
+		case failures%failedBeats == 0:
 			p.failed(Shard{}, heartbeat, err, transient, p.o.HeartbeatEvery)
+			fallthrough
+		default:
+			failures++
 		}
 		if sleep(ctx, p.o.HeartbeatEvery) != nil {
 			return

@@ -41,6 +41,10 @@ spec:
       env:
         - name: SLUICE_STATE
           value: {{ with .Values.fleet.table }}dynamodb:{{ . }}{{ else }}/var/lib/sluice/state.db{{ end }}
+        {{- if .Values.fleet.table }}
+        - name: SLUICE_DAEMON
+          value: http://127.0.0.1:9464
+        {{- end }}
         - name: SLUICE_LISTEN
           value: 0.0.0.0:9464
         - name: SLUICE_GRACE
