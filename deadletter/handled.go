@@ -19,7 +19,8 @@ const handledTimeout = 10 * time.Second
 // that was handled after its parking. That happens when a process ends between
 // Park and storing the position, and reads the record again. Call Handled for each
 // record before its position is stored. The first call lists the letters, later
-// ones answer from memory unless rec may have a letter. A call takes at most 10 s.
+// ones answer from memory unless rec may have a letter. A call takes at most 10 s. A
+// letter that another process stores after that list stays.
 func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) error {
 	if b.parked.listed() && !b.mayHave(rec) { // without ctx, because every record takes this path
 		return nil

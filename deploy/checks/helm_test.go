@@ -129,7 +129,7 @@ func TestHelmFleet(t *testing.T) {
 		c.at("readinessProbe", "httpGet", "path").is("/startedz") // a pod that stands by is ready
 		docs["PodDisruptionBudget"].at("spec", "maxUnavailable").is(1)
 		rules := docs["PrometheusRule"].at("spec", "groups", 0, "rules", 0, "expr").text()
-		if want := `pod=~"search-sluice-[a-z0-9]+-[a-z0-9]+"`; !strings.Contains(rules, want) {
+		if want := `pod=~"search-sluice-[a-z0-9]{1,10}-[a-z0-9]{5}"`; !strings.Contains(rules, want) {
 			t.Errorf("the alert for an absent daemon is %s, want %s", rules, want)
 		}
 	}

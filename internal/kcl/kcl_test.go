@@ -146,7 +146,8 @@ func TestStartFor(t *testing.T) {
 		{of("LATEST", "12"), "TRIM_HORIZON", "TRIM_HORIZON 0001"},
 		{of("LATEST", "12"), "LATEST", "skip records of the 1 shards that KCL has begun"},
 		{of("LATEST", "TRIM_HORIZON"), "LATEST", "skip records of the 1 shards"},
-		{of("LATEST", "AT_TIMESTAMP", "SHARD_END"), "LATEST", "LATEST 2026"},
+		{of("LATEST", "SHARD_END"), "LATEST", "skip records of the 1 shards"}, // of its children
+		{of("LATEST", "AT_TIMESTAMP"), "LATEST", "LATEST 2026"},
 	} {
 		start, err := StartFor(tt.leases, tt.undecided, now)
 		if got := fmt.Sprint(start.Position, " ", start.At.Format("2006"), " ", err); !strings.Contains(got, tt.want) {
@@ -206,6 +207,27 @@ func (p pages) DescribeStream(_ context.Context, in *dynamodbstreams.DescribeStr
 		d.LastEvaluatedShardId = aws.String(fmt.Sprint(page + 1))
 	}
 	return &dynamodbstreams.DescribeStreamOutput{StreamDescription: d}, nil
+}
+
+// holed are listings, of which each can lack shards.
+type holed []pages
+
+func (h *holed) DescribeStream(ctx context.Context, in *dynamodbstreams.DescribeStreamInput, o ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error) {
+	p := (*h)[0]
+	if len(*h) > 1 {
+		*h = (*h)[1:]
+	}
+	return p.DescribeStream(ctx, in, o...)
+}
+
+func TestShardsOfListingsWithHoles(t *testing.T) {
+	shard := func(id, parent string) streams.Shard {
+		return streams.Shard{ShardId: &id, ParentShardId: &parent}
+	}
+	got, err := Shards(t.Context(), &holed{{{shard("root", ""), shard("leaf", "")}}, {{shard("mid", "root"), shard("leaf", "mid")}}}, arn)
+	if err != nil || fmt.Sprint(got) != "map[leaf:mid mid:root root:]" {
+		t.Errorf("%v, %v", got, err)
+	}
 }
 
 func TestShards(t *testing.T) {

@@ -1,6 +1,7 @@
 package kcl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,29 @@ type Describer interface {
 	DescribeStream(ctx context.Context, in *dynamodbstreams.DescribeStreamInput, o ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
 }
 
-// Shards lists the shards that a stream has now: their parents by id.
+// Shards lists the shards that a stream has now: their parents by id. A listing can
+// lack shards, so it takes all of several, until one brings nothing new.
 func Shards(ctx context.Context, api Describer, arn string) (map[string]string, error) {
+	all := make(map[string]string)
+	for range mostListings {
+		before := len(all)
+		parents, err := list(ctx, api, arn)
+		if err != nil {
+			return nil, err
+		}
+		for id, parent := range parents {
+			all[id] = cmp.Or(all[id], parent)
+		}
+		if before > 0 && len(all) == before {
+			break
+		}
+	}
+	return all, nil
+}
+
+const mostListings = 5
+
+func list(ctx context.Context, api Describer, arn string) (map[string]string, error) {
 	parents := make(map[string]string)
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
 	for {
@@ -106,7 +128,6 @@ func StartFor(leases []Lease, undecided string, now time.Time) (state.Start, err
 		switch l.Checkpoint {
 		case latest, atTimestamp:
 			n++
-		case shardEnd:
 		default:
 			begun++
 		}

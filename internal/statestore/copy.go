@@ -73,14 +73,18 @@ func Copy(ctx context.Context, from Source, to Store, app string, dry bool, prog
 			return done, err
 		}
 	}
-	held := make(map[state.Stream][]state.Shard)
+	held, released := make(map[state.Stream][]state.Shard), dry
 	if dry {
 		err = c.listed(ctx, held)
 	} else {
 		ctx, end := context.WithCancel(ctx)
 		defer end()
 		go c.beat(ctx)
-		defer func() { err = errors.Join(err, c.release(context.WithoutCancel(ctx), held)) }()
+		defer func() {
+			if !released {
+				err = errors.Join(err, c.release(context.WithoutCancel(ctx), held))
+			}
+		}()
 		err = c.hold(ctx, held)
 	}
 	if err != nil {
@@ -110,10 +114,18 @@ func Copy(ctx context.Context, from Source, to Store, app string, dry bool, prog
 			return done, fmt.Errorf("stream %s: %w", st.ARN, err)
 		}
 	}
-	if !dry {
-		err = to.DeleteValue(ctx, app, unfinished)
+	if dry {
+		return done, nil
 	}
-	return done, err
+	released = true
+	if err := c.release(context.WithoutCancel(ctx), held); err != nil { // the source may have changed
+		return done, err
+	}
+	mark, _, err := to.GetValue(ctx, app, unfinished)
+	if err != nil || string(mark) != c.owner {
+		return done, errors.Join(err, errors.New("another copy to the same place has begun: run one of them again"))
+	}
+	return done, to.DeleteValue(ctx, app, unfinished)
 }
 
 type copier struct {
@@ -139,7 +151,11 @@ func (c *copier) taken(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if Ready(ctx, c.to, c.app) == nil && len(streams)+len(values)+len(letters) > 0 {
+	switch err := Ready(ctx, c.to, c.app); {
+	case errors.Is(err, ErrUnfinished):
+	case err != nil:
+		return err
+	case len(streams)+len(values)+len(letters) > 0:
 		return fmt.Errorf("%w %s: name another place, or first forget the state there (sluice state reset TABLE --to forgotten, sluice dlq purge --all)", ErrTaken, c.app)
 	}
 	return nil
@@ -159,7 +175,7 @@ func (c *copier) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.to.PutValue(ctx, c.app, unfinished, nil); err != nil {
+	if err := c.to.PutValue(ctx, c.app, unfinished, []byte(c.owner)); err != nil {
 		return err
 	}
 	for _, st := range streams {
@@ -214,7 +230,10 @@ func (c *copier) hold(ctx context.Context, held map[state.Stream][]state.Shard) 
 			}
 			var mu sync.Mutex
 			err := each(ctx, slices.DeleteFunc(shards, func(sh state.Shard) bool { return have[st][sh.ID] }), func(ctx context.Context, sh state.Shard) error {
-				mine, err := claim(ctx, c.from, st, sh, c.owner)
+				mine, err := sh, error(nil)
+				if !past(sh) {
+					mine, err = claim(ctx, c.from, st, sh, c.owner)
+				}
 				if errors.Is(err, state.ErrHeld) {
 					return fmt.Errorf("a worker runs, stop it first: %w", err)
 				}
@@ -240,7 +259,12 @@ func (c *copier) hold(ctx context.Context, held map[state.Stream][]state.Shard) 
 func (c *copier) release(ctx context.Context, held map[state.Stream][]state.Shard) error {
 	var errs []error
 	for st, shards := range held {
-		errs = append(errs, each(ctx, shards, func(ctx context.Context, sh state.Shard) error { return c.from.Release(ctx, lease(st, sh)) }))
+		errs = append(errs, each(ctx, shards, func(ctx context.Context, sh state.Shard) error {
+			if past(sh) {
+				return nil
+			}
+			return c.from.Release(ctx, lease(st, sh))
+		}))
 	}
 	return errors.Join(errs...)
 }
@@ -328,7 +352,14 @@ func (c *copier) positions(ctx context.Context, st state.Stream, shards []state.
 	return err
 }
 
+// past reports whether a shard was closed before the start of its stream: nobody has
+// claimed it, and nobody ever does.
+func past(sh state.Shard) bool { return sh.Position.Finished && sh.Epoch == 0 }
+
 func (c *copier) position(ctx context.Context, st state.Stream, sh state.Shard) error {
+	if past(sh) {
+		return c.to.Finish(ctx, st, sh.ID)
+	}
 	copied, err := claim(ctx, c.to, st, sh, c.owner)
 	if err != nil {
 		return err

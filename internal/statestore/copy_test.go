@@ -225,7 +225,7 @@ func testCopyThatFails(t *testing.T) {
 		to := &failing{Store: file(t)}
 		to.left.Store(int64(writes))
 		_, err := Copy(t.Context(), from, to, app, false, func() {})
-		if done = err == nil; done && writes < 1+1+3+2*7+5+2+1 {
+		if done = err == nil; done && writes < 1+1+3+2*6+4+2+1 {
 			t.Fatalf("done after %d writes", writes)
 		}
 		if !done && !errors.Is(err, errDown) {

@@ -98,7 +98,7 @@ func TestApplyRealServer(t *testing.T) {
 				t.Fatalf("%q is not in %s", tt.old, path)
 			}
 			files[path] = &fstest.MapFile{Data: []byte(text)}
-			want := name + " is not what " + path + " says: at " + tt.path + " it has "
+			want := " is not what " + path + " says: at " + tt.path + " it has "
 			if err := c.Apply(t.Context(), files, o); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want a difference at %s", tt.new, err, tt.path)
 			}

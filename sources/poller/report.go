@@ -109,8 +109,10 @@ func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.
 // fencedRetry is the time until the first heartbeat under a new name.
 const fencedRetry = 100 * time.Millisecond
 
-// failedBeats is how many heartbeats fail in a row for one report of it.
-const failedBeats = 30
+const (
+	failedRetry = 250 * time.Millisecond // until the heartbeat after one that failed
+	failedBeats = 100                    // heartbeats that fail in a row, for one report of it
+)
 
 // beat sends heartbeats to the store, whatever the handlers do.
 func (p *Poller) beat(ctx context.Context) {
@@ -136,12 +138,16 @@ func (p *Poller) beat(ctx context.Context) {
 		case err == nil:
 			failures = 0
 		case failures%failedBeats == 0:
-			p.failed(Shard{}, heartbeat, err, transient, p.o.HeartbeatEvery)
+			p.failed(Shard{}, heartbeat, err, transient, min(p.o.HeartbeatEvery, failedRetry))
 			fallthrough
 		default:
 			failures++
 		}
-		if sleep(ctx, p.o.HeartbeatEvery) != nil {
+		pause := p.o.HeartbeatEvery
+		if err != nil {
+			pause = min(pause, failedRetry)
+		}
+		if sleep(ctx, pause) != nil {
 			return
 		}
 	}

@@ -17,12 +17,17 @@ const (
 	// time between two heartbeats and a stall of 2.5 s.
 	silentAfter = 3750 * time.Millisecond
 	// beatWithin bounds a heartbeat, so that one that hangs leaves time for the next.
-	beatWithin = time.Second
+	// It is long, since a write that is cut off leaves the row's token unknown.
+	beatWithin = 2 * time.Second
+	// joinWithin bounds the heartbeat of a claim, which holds up the owner's own.
+	joinWithin = time.Second
 	// keepFenced is how long a dead member's row is kept for people to read.
 	keepFenced = 7 * 24 * time.Hour
 	// leaveWithin bounds Close.
 	leaveWithin = 5 * time.Second
 )
+
+var errSlow = errors.New("dynamostate: the table is slow: an earlier heartbeat was made, whose response was lost")
 
 var errClosed = errors.New("dynamostate: the store is closed")
 
@@ -58,6 +63,8 @@ type ownMember struct {
 	row    rows.Row
 	left   bool      // by Close
 	sent   time.Time // sending of the last write that was made: nobody fences before silentAfter
+	failed time.Time // last failure of a claim's heartbeat
+	err    error     // of it
 
 	released atomic.Uint64 // shards
 }
@@ -92,7 +99,14 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 		if time.Since(o.sent) < silentAfter/2 {
 			return o.fenced()
 		}
-		return m.write(ctx, o)
+		if o.err != nil && time.Since(o.failed) < lookDoubtful { // other claims have tried
+			return o.err
+		}
+		ctx, cancel := context.WithTimeout(ctx, joinWithin)
+		defer cancel()
+		o.err = m.write(ctx, o)
+		o.failed = time.Now()
+		return o.err
 	}
 	row, err := m.rows.Get(ctx, k)
 	for err == nil {
@@ -147,9 +161,10 @@ func (m *members) beat(ctx context.Context, o *ownMember) error {
 	return m.write(ctx, o)
 }
 
-// write is beat. The lock is held.
+// write is beat. The lock is held. If a refusal took long, the next call begins with
+// the row that the refusal showed: a second write could be cut off.
 func (m *members) write(ctx context.Context, o *ownMember) error {
-	for {
+	for begun := time.Now(); ; {
 		if err := o.fenced(); err != nil || o.stored.Store == "" {
 			return err
 		}
@@ -162,6 +177,9 @@ func (m *members) write(ctx context.Context, o *ownMember) error {
 		}
 		if err := m.reread(ctx, o, err); err != nil {
 			return err
+		}
+		if time.Since(begun) > beatWithin/4 {
+			return errSlow
 		}
 	}
 }
@@ -177,10 +195,13 @@ func (s *Store) Heartbeat(ctx context.Context, owner string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, beatWithin)
 	defer cancel()
-	var errs []error
-	for _, o := range s.members.of(owner) {
-		errs = append(errs, s.members.beat(ctx, o))
+	own := s.members.of(owner)
+	errs := make([]error, len(own))
+	var beating sync.WaitGroup
+	for i, o := range own {
+		beating.Go(func() { errs[i] = s.members.beat(ctx, o) })
 	}
+	beating.Wait()
 	return errors.Join(errs...)
 }
 

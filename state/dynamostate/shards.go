@@ -138,7 +138,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 		return state.Shard{}, err
 	}
 	k := shardKey(st, shardID)
-	before, err := s.stillHeld(ctx, st.Application, k)
+	before, err := s.stillHeld(ctx, st.Application, k, owner)
 	if err != nil {
 		return state.Shard{}, err
 	}
@@ -191,12 +191,12 @@ type heldShard struct {
 // stillHeld returns ErrHeld, without a read, if the owner of a shard lives and has
 // released nothing since this Store read the shard. Otherwise it returns what is known
 // before the next read.
-func (s *Store) stillHeld(ctx context.Context, app string, k rows.Key) (heldShard, error) {
+func (s *Store) stillHeld(ctx context.Context, app string, k rows.Key, owner string) (heldShard, error) {
 	s.mu.Lock()
 	h, ok := s.held[k]
 	s.mu.Unlock()
-	if !ok {
-		return h, nil
+	if !ok || h.owner == owner {
+		return heldShard{}, nil
 	}
 	living, err := s.members.living(ctx, app, h.owner, true)
 	if err != nil {
@@ -258,7 +258,7 @@ func (s *Store) Release(ctx context.Context, l state.Lease) error {
 		sh.Owner = ""
 		return sh, nil
 	})
-	if err == nil {
+	if !errors.Is(err, state.ErrLeaseLost) { // else it may have been made
 		s.members.noteReleased(l.Stream.Application, l.Owner)
 	}
 	return err
@@ -291,6 +291,7 @@ func (s *Store) Forget(ctx context.Context, st state.Stream, shardIDs ...string)
 
 func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 	row, err := s.rows.Get(ctx, shardKey(st, id))
+	s.noteHeld(row.Key, heldShard{}, "", false)
 	for err == nil && row.Exists() {
 		sh, err := shardOf(row)
 		if err != nil {

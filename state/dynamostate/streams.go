@@ -86,7 +86,7 @@ func (s *Store) Streams(ctx context.Context, app string) ([]state.Stream, error)
 		if err := decode(row, &have); err != nil {
 			return nil, err
 		}
-		if have.Position != "" || have.Shards {
+		if have.Position != "" || have.Shards || have.Resetting {
 			all = append(all, state.Stream{Application: app, ARN: row.Sort})
 		}
 	}

@@ -27,6 +27,8 @@ const (
 type others struct {
 	mu     sync.Mutex // held during a request
 	listed time.Time
+	failed time.Time            // last failure of a look
+	err    error                // of it
 	seen   map[string]*sighting // by name
 	next   map[string]bool      // those to look at often
 }
@@ -38,24 +40,21 @@ type sighting struct {
 	stored  storedMember
 	watched time.Duration // while the row did not change
 	looked  time.Time     // when the row was read last
+	err     error         // the row cannot be understood: its owner lives
 }
 
 // dead reports whether the owner can never live again under this row.
-func (s *sighting) dead() bool { return !s.row.Exists() || s.stored.Fenced }
+func (s *sighting) dead() bool { return s.err == nil && (!s.row.Exists() || s.stored.Fenced) }
 
-func (s *sighting) saw(row rows.Row) error {
-	var stored storedMember
-	if err := decode(row, &stored); err != nil {
-		return err
-	}
+func (s *sighting) saw(row rows.Row) {
 	now := time.Now()
 	if row.Token != s.row.Token {
 		s.watched = 0
 	} else {
 		s.watched += min(now.Sub(s.looked), maxLook)
 	}
-	s.row, s.stored, s.looked = row, stored, now
-	return nil
+	s.row, s.stored, s.looked = row, storedMember{}, now
+	s.err = decode(row, &s.stored)
 }
 
 // living reports whether owner lives. It is silent after silentAfter without a
@@ -68,6 +67,8 @@ func (m *members) living(ctx context.Context, app, owner string, fence bool) (bo
 	s, err := m.look(ctx, o, app, owner)
 	for err == nil {
 		switch {
+		case s.err != nil:
+			return true, s.err
 		case s.dead():
 			return false, nil
 		case s.watched < silentAfter:
@@ -75,15 +76,21 @@ func (m *members) living(ctx context.Context, app, owner string, fence bool) (bo
 		case !fence:
 			return false, nil
 		}
-		var row rows.Row
-		if row, err = m.rows.Write(ctx, s.row, encode(s.stored.fence())); err != nil {
-			if row, err = changed(ctx, err); err != nil {
-				break
-			}
-		}
-		err = s.saw(row)
+		err = m.fence(ctx, s)
 	}
 	return true, err
+}
+
+// fence fences the owner of a row as it was seen, or sees the row as it is.
+func (m *members) fence(ctx context.Context, s *sighting) error {
+	row, err := m.rows.Write(ctx, s.row, encode(s.stored.fence()))
+	if err != nil {
+		row, err = changed(ctx, err)
+	}
+	if err == nil {
+		s.saw(row)
+	}
+	return err
 }
 
 // released returns how many shards an owner had released when this Store looked at
@@ -113,8 +120,23 @@ func (m *members) watch(app string) *others {
 	return o
 }
 
-// look returns the sighting of an owner, and reads its row when it is time to.
+// look returns the sighting of an owner, and reads its row when it is time to. After a
+// failure it pauses.
 func (m *members) look(ctx context.Context, o *others, app, owner string) (*sighting, error) {
+	if o.err != nil && time.Since(o.failed) < lookDoubtful {
+		return nil, o.err
+	}
+	s, err := m.lookNow(ctx, o, app, owner)
+	if o.err = err; err != nil {
+		o.failed = time.Now()
+		if ctx.Err() != nil { // the caller's failure
+			o.err = nil
+		}
+	}
+	return s, err
+}
+
+func (m *members) lookNow(ctx context.Context, o *others, app, owner string) (*sighting, error) {
 	if s := o.seen[owner]; s == nil || time.Since(o.listed) >= listEvery {
 		if err := m.list(ctx, o, app); err != nil {
 			return nil, err
@@ -122,11 +144,13 @@ func (m *members) look(ctx context.Context, o *others, app, owner string) (*sigh
 	}
 	s := o.seen[owner]
 	if s == nil { // it has no row
-		s = &sighting{row: rows.Row{Key: memberKey(app, owner)}, looked: time.Now()}
+		s = &sighting{row: rows.Row{Key: memberKey(app, owner)}}
 		o.seen[owner] = s
 	}
 	every := listEvery
 	switch {
+	case !s.row.Exists(): // a new owner may have that name by now
+		every = 0
 	case s.watched > 0:
 		every = lookDoubtful
 	case o.next[owner], s.dead():
@@ -137,12 +161,13 @@ func (m *members) look(ctx context.Context, o *others, app, owner string) (*sigh
 	}
 	row, err := m.rows.Get(ctx, s.row.Key)
 	if err == nil {
-		err = s.saw(row)
+		s.saw(row)
 	}
 	return s, err
 }
 
-// list looks at all owners, and finds the next ones.
+// list looks at all owners, and finds the next ones. It fences silent ones, of which
+// some have no shard that anybody wants.
 func (m *members) list(ctx context.Context, o *others, app string) error {
 	seen := make(map[string]*sighting)
 	for row, err := range m.rows.List(ctx, membersOf(app), "", 0) {
@@ -153,13 +178,19 @@ func (m *members) list(ctx context.Context, o *others, app string) error {
 		if s == nil {
 			s = new(sighting)
 		}
-		if err := s.saw(row); err != nil {
-			return err
-		}
+		s.saw(row)
 		seen[row.Sort] = s
 	}
+	own := m.names(app)
+	for name, s := range seen {
+		if !own[name] && s.err == nil && !s.dead() && s.watched >= silentAfter {
+			if err := m.fence(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
 	o.seen, o.listed = seen, time.Now()
-	o.next = nextOf(seen, m.names(app))
+	o.next = nextOf(seen, own)
 	return nil
 }
 
@@ -177,7 +208,8 @@ func (m *members) names(app string) map[string]bool {
 }
 
 // nextOf returns each own owner, and the living owner that follows it in the ring of
-// names. A Store without an own owner looks at everybody.
+// names; also the following ones if that one seems silent. A Store without an own
+// owner looks at everybody.
 func nextOf(seen map[string]*sighting, own map[string]bool) map[string]bool {
 	var ring []string
 	for name, s := range seen {
@@ -195,8 +227,12 @@ func nextOf(seen map[string]*sighting, own map[string]bool) map[string]bool {
 			continue
 		}
 		for j := range ring {
-			if after := ring[(i+1+j)%len(ring)]; !own[after] {
-				next[after] = true
+			after := ring[(i+1+j)%len(ring)]
+			if own[after] {
+				continue
+			}
+			next[after] = true
+			if seen[after].watched == 0 {
 				break
 			}
 		}

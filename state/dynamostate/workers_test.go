@@ -307,8 +307,9 @@ func TestOutageOfTheTable(t *testing.T) {
 			}
 		}
 		b.cut.Store(false)
+		time.Sleep(time.Second)
 		isHeld()
-		time.Sleep(3 * time.Second)
+		time.Sleep(2 * time.Second)
 		isHeld()
 		a.cut.Store(false)
 		if err := owner.Heartbeat(t.Context(), "owner"); err != nil {
