@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/kcl"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -189,9 +188,6 @@ func (im *kclImport) plan(ctx context.Context, db *dynamodb.Client, api kcl.Desc
 func (im *kclImport) read(ctx context.Context, db *dynamodb.Client) ([]kcl.Lease, error) {
 	leases, err := kcl.Read(ctx, db, im.leases)
 	if err != nil {
-		if hint := awserror.Hint(err, "dynamodb:Scan", "table", "name or the region"); hint != "" {
-			return nil, fmt.Errorf("lease table %s: %s: %w", im.leases, hint, err)
-		}
 		return nil, fmt.Errorf("lease table %s: %w", im.leases, err)
 	}
 	return leases, nil

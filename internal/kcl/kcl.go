@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // The checkpoints that are no sequence numbers.
@@ -44,6 +45,9 @@ func Read(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]Lease
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
+			if hint := awserror.Hint(err, "dynamodb:Scan", "table", "name or the region"); hint != "" {
+				err = fmt.Errorf("%s: %w", hint, err)
+			}
 			return nil, err
 		}
 		for _, item := range page.Items {
