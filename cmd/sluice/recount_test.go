@@ -70,7 +70,7 @@ func TestRecountBrake(t *testing.T) {
 		says   []string
 		fails  string
 	}{
-		{false, false, 0, []string{"id=b: orders would be set from 2 to 1\n", "2 wrong, 0 busy, 0 not there\n--repair would stop: no counter is lowered: 2 of 2 are higher than what is there, and 1 may be lowered; look at them first: --max-deletes 2 lowers them\n"}, ""},
+		{false, false, 0, []string{"id=b: orders would be set from 2 to 1\n", "2 wrong, 0 busy, 0 not there\n--repair would stop: no counter is lowered: 2 of 2 are higher than the count, and 1 may be lowered; look at them first: --max-deletes 2 lowers them\n"}, ""},
 		{true, false, 0, []string{"id=b: orders left, since too many would be lowered: from 2 to 1\n", "2 wrong, 0 busy, 0 not there, 2 of the wrong ones left as they are\n"}, "--max-deletes 2 lowers them"},
 		{true, true, 0, []string{`"corrected":false,"held":true}`, `"wrong":2,"busy":0,"gone":0,"held":2,"error":"no counter is lowered`, `"brake":{"lowered":2,"parents":2,"allowed":1}}`}, "--max-deletes 2 lowers them"},
 		{true, false, 2, []string{"id=b: orders set from 2 to 1\n", "2 wrong, 0 busy, 0 not there\n"}, ""},

@@ -105,7 +105,7 @@ func (c *cli) openTarget(ctx context.Context, cfg *config.Config, to string, dry
 		return c.openState(ctx, to, cfg, 0)
 	}
 	if _, err := os.Stat(filepath.Dir(to)); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no folder %s for the state file: correct the path, or make the folder", filepath.Dir(to))
+		return nil, fmt.Errorf("the folder %s of the state file does not exist: correct the path, or make the folder", filepath.Dir(to))
 	}
 	if _, err := os.Stat(to); dry && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -113,7 +113,7 @@ func TestChecksThatAreNone(t *testing.T) {
 	}
 }
 
-// Hop looks for a due time where it is told. A check has it in notBefore.
+// NotBefore names the member with the due time. A check has it in notBefore.
 func TestLaterRefusesAnotherNotBefore(t *testing.T) {
 	defer func() {
 		if v := recover(); !strings.Contains(fmt.Sprint(v), `Options.NotBefore is "due"`) {

@@ -67,7 +67,7 @@ func TestVersionsOfNumbersInOtherForms(t *testing.T) {
 	}
 }
 
-// A backfilled item is older than every record, and is written if there is no document.
+// A backfilled item is older than every record, and is written if the document is missing.
 func TestSnapshots(t *testing.T) {
 	read := streamtest.Snapshot("t", map[string]any{"pk": "a", "rev": 7})
 	for _, tt := range []struct {

@@ -99,7 +99,7 @@ func TestRecountBrake(t *testing.T) {
 		{"5 %", 95, 5, 1, 0, nil},
 		{"above 5 %", 94, 6, 1, 0, &brake.Error{Lowered: 6, Parents: 100, Allowed: 5}},
 		{"above 5 %, and allowed", 94, 6, 1, 6, nil},
-		{"above what was allowed", 194, 6, 1, 5, &brake.Error{Lowered: 6, Parents: 200, Allowed: 5}},
+		{"above the limit", 194, 6, 1, 5, &brake.Error{Lowered: 6, Parents: 200, Allowed: 5}},
 	} {
 		for _, dry := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {

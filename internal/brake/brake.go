@@ -21,7 +21,7 @@ func (e *Error) Error() string {
 	if e.Lowered == 1 {
 		are = "is"
 	}
-	text := fmt.Sprintf("no counter is lowered: %d of %d %s higher than what is there", e.Lowered, e.Parents, are)
+	text := fmt.Sprintf("no counter is lowered: %d of %d %s higher than the count", e.Lowered, e.Parents, are)
 	const check = "; check the name of the children's table or index, the account and the Region"
 	switch {
 	case e.Empty:

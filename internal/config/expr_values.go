@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// decimal is a number that neither an int nor a float64 holds: its digits, without
+// decimal is a number too large or too exact for int and float64: its digits, without
 // exponent and needless zeros. Comparisons of decimals are exact.
 type decimal string
 

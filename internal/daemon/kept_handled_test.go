@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -94,5 +95,28 @@ func TestNoLetterOfWhatSucceedsAfterARestart(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The hook of a started shard has the box look for letters of its earlier owner.
+func TestStartedShardIsAdopted(t *testing.T) {
+	store := state.NewMemory()
+	mine, theirs := &kept{Box: deadletter.NewBox(store, "app")}, deadletter.NewBox(store, "app")
+	started := 0
+	hooks := mine.adopted(poller.Hooks{ShardStarted: func(poller.Shard, sluice.Sequence) { started++ }})
+	before, rec := streamtest.Insert("orders", map[string]any{"pk": "a"}), streamtest.Insert("orders", map[string]any{"pk": "b"})
+	if err := mine.Handled(t.Context(), &before, "r"); err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 1}); err != nil {
+		t.Fatal(err)
+	}
+	hooks.ShardStarted(poller.Shard{}, "")
+	if err := mine.Handled(t.Context(), &rec, "r"); err != nil {
+		t.Fatal(err)
+	}
+	letters, err := store.ListLetters(t.Context(), "app", "", 10)
+	if err != nil || len(letters) > 0 || started != 1 {
+		t.Errorf("%d letters are left, %v; the metrics' hook ran %d times", len(letters), err, started)
 	}
 }

@@ -79,7 +79,7 @@ func TestUsageErrors(t *testing.T) {
 		{"start by environment", table, map[string]string{"SLUICE_START": "NOW"}, []string{"--start (SLUICE_START)", `"NOW"`}},
 		{"state", append(table, "--state", ""), nil, []string{"--state (SLUICE_STATE)", "empty"}},
 		{"listen", append(table, "--listen", "9464"), nil, []string{"--listen (SLUICE_LISTEN)", `"9464" is not host:port`}},
-		{"misspelt scheme", append(table, "--state", "DynamoDB:state"), nil, []string{"--state", "neither dynamodb:TABLE nor the path of a file", "./DynamoDB:state"}},
+		{"misspelt scheme", append(table, "--state", "DynamoDB:state"), nil, []string{"--state", "is not dynamodb:TABLE: correct it", "./DynamoDB:state"}},
 		{"table without a name", append(table, "--state", "dynamodb:"), nil, []string{"--state", "is not the name of a table"}},
 		{"items held by a table", append(table, "--state", "dynamodb:state", "--dead-letter", "item"), nil, []string{"--dead-letter", "item needs a state file", "Use record"}},
 		{"dead letter", append(table, "--dead-letter", "none"), nil, []string{"--dead-letter", `"none" is not one of record, item`}},

@@ -23,10 +23,10 @@ func findState(place string) (string, error) {
 	}
 	path, err := filepath.Abs(place)
 	if err != nil {
-		return place, nil // opening the file shows what is wrong
+		return place, nil // opening the file returns the error
 	}
 	if _, err = os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("--state (%s): there is no folder %s for the state file: correct the path, mount the disk, or make the folder (mkdir -p %[2]s), where a new file begins without positions",
+		return "", fmt.Errorf("--state (%s): the folder %s of the state file does not exist: correct the path, mount the disk, or make the folder (mkdir -p %[2]s), where a new file begins without positions",
 			envOf["state"], filepath.Dir(path))
 	}
 	return path, nil

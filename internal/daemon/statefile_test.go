@@ -23,7 +23,7 @@ func TestStateFolderIsMissing(t *testing.T) {
 		t.Error("the routes are made")
 		return nil, errors.New("never")
 	}}
-	want := []string{"--state (SLUICE_STATE)", "there is no folder " + filepath.Dir(state), "mkdir -p " + filepath.Dir(state), "without positions"}
+	want := []string{"--state (SLUICE_STATE)", "the folder " + filepath.Dir(state) + " of the state file does not exist", "mkdir -p " + filepath.Dir(state), "without positions"}
 	expectExit(t, app, []string{"--table", "orders", "--start", "LATEST", "--state", state}, nil, 1, want...)
 
 	err := Backfill(t.Context(), app, Options{Tables: []string{"orders"}, State: state, Grace: 1e9, LogFormat: "text", LogLevel: "info"},

@@ -69,6 +69,7 @@ func TestRead(t *testing.T) {
 		{
 			{"leaseKey": "worker-1", "entityType": "WORKER_METRIC_STATS", "metricStats": map[string]any{}},
 			lease(multi+"shardId-00000001706918400002-cccc", "LATEST", "entityType", "LEASE", "streamName", "x", "shardId", "y"),
+			lease("111122223333:us-gov-west-1$111122223333$abc$2024-02-03T00_00_00.000:1:shardId-1-3", "AT_TIMESTAMP"),
 			lease("111122223333:cn-north-1$111122223333$a_b.c-d$2024-02-03T00_00_00.000:1:shardId-1-2", "TRIM_HORIZON"),
 		},
 	}, "app")
@@ -79,6 +80,7 @@ func TestRead(t *testing.T) {
 		{"", "shardId-00000001706918400000-aaaa", "SHARD_END", nil, "worker-1", 17},
 		{"", "shardId-00000001706918400001-bbbb", "8935985800002395190001559217", []string{"shardId-00000001706918400000-aaaa"}, "worker-1", 17},
 		{arn, "shardId-00000001706918400002-cccc", "LATEST", nil, "worker-1", 17},
+		{"arn:aws-us-gov:dynamodb:us-gov-west-1:111122223333:table/abc/stream/2024-02-03T00:00:00.000", "shardId-1-3", "AT_TIMESTAMP", nil, "worker-1", 17},
 		{"arn:aws-cn:dynamodb:cn-north-1:111122223333:table/a_b.c-d/stream/2024-02-03T00:00:00.000", "shardId-1-2", "TRIM_HORIZON", nil, "worker-1", 17},
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -209,7 +211,7 @@ func (p pages) DescribeStream(_ context.Context, in *dynamodbstreams.DescribeStr
 	return &dynamodbstreams.DescribeStreamOutput{StreamDescription: d}, nil
 }
 
-// holed are listings, of which each can lack shards.
+// holed are listings. Each can lack shards.
 type holed []pages
 
 func (h *holed) DescribeStream(ctx context.Context, in *dynamodbstreams.DescribeStreamInput, o ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error) {

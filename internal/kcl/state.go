@@ -66,8 +66,7 @@ func list(ctx context.Context, api Describer, arn string) (map[string]string, er
 // stream has now. start is where shards begin that KCL has not begun: TRIM_HORIZON, or
 // LATEST with a time.
 //
-// KCL deletes the leases of shards that it has finished. So an ancestor of a lease
-// that has none itself is finished.
+// KCL deletes the leases of finished shards. So an ancestor without a lease is finished.
 func Add(ctx context.Context, m *state.Memory, s state.Stream, leases []Lease, parents map[string]string, start state.Start) error {
 	byID := make(map[string]Lease)
 	for _, l := range leases {
@@ -136,7 +135,7 @@ func StartFor(leases []Lease, undecided string, now time.Time) (state.Start, err
 	case n == 0, undecided == trimHorizon:
 		return state.Start{Position: trimHorizon}, nil
 	case undecided == "":
-		return state.Start{}, fmt.Errorf("%d of %d leases are at %s or %s: KCL has stored no position. Say --latest TRIM_HORIZON to handle all that their shards still hold, or --latest LATEST to skip what was written until now", n, len(leases), latest, atTimestamp)
+		return state.Start{}, fmt.Errorf("%d of %d leases are at %s or %s: KCL has stored no position. Say --latest TRIM_HORIZON to handle every record in their shards, or --latest LATEST to skip all records until now", n, len(leases), latest, atTimestamp)
 	case begun > 0: // a start at LATEST also skips records of their children
 		return state.Start{}, fmt.Errorf("--latest LATEST would also skip records of the %d shards that KCL has begun: say --latest TRIM_HORIZON", begun)
 	}

@@ -137,14 +137,16 @@ func TestCopy(t *testing.T) {
 	if _, err := Copy(t.Context(), from, to, app, false, func() {}); !errors.Is(err, ErrTaken) {
 		t.Errorf("a second copy: %v", err)
 	}
-	shards, err := to.Shards(t.Context(), orders)
-	for _, sh := range shards {
-		if sh.Owner != "" {
-			t.Errorf("%s still has %s", sh.Owner, sh.ID)
+	for _, s := range []Store{from, to} {
+		shards, err := s.Shards(t.Context(), orders)
+		for _, sh := range shards {
+			if sh.Owner != "" {
+				t.Errorf("%s still has %s", sh.Owner, sh.ID)
+			}
 		}
-	}
-	if err != nil {
-		t.Error(err)
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -219,13 +221,13 @@ func testCopyThatFails(t *testing.T) {
 	from := filled(t, file(t), 1)
 	done := false
 	for writes := 1; !done; writes++ { // the first is the mark
-		if err := from.PutLetter(t.Context(), app, "redriven", nil); err != nil {
+		if err := errors.Join(from.PutLetter(t.Context(), app, "redriven", nil), from.PutValue(t.Context(), app, "ended", nil)); err != nil {
 			t.Fatal(err)
 		}
 		to := &failing{Store: file(t)}
 		to.left.Store(int64(writes))
 		_, err := Copy(t.Context(), from, to, app, false, func() {})
-		if done = err == nil; done && writes < 1+1+3+2*6+4+2+1 {
+		if done = err == nil; done && writes < 1+2+3+2*6+4+2+1 {
 			t.Fatalf("done after %d writes", writes)
 		}
 		if !done && !errors.Is(err, errDown) {
@@ -235,7 +237,7 @@ func testCopyThatFails(t *testing.T) {
 			t.Errorf("%d writes, done %v: the target is ready: %v", writes, done, err)
 		}
 		if !done {
-			if err := from.DeleteLetter(t.Context(), app, "redriven"); err != nil {
+			if err := errors.Join(from.DeleteLetter(t.Context(), app, "redriven"), from.DeleteValue(t.Context(), app, "ended")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -356,7 +358,7 @@ func TestCopyBesideAWorker(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for place, ok := range map[string]bool{
-		"sluice.db": true, "./a:b": true, "/x/a:b": true, "x.d/a:b": true, "dynamodb:sluice-state": true, "dynamodb:arn:aws:dynamodb:eu-west-1:1:table/abc": true,
+		"sluice.db": true, "./a:b": true, "/x/a:b": true, "x.d/a:b": true, `C:\state.db`: true, "dynamodb:sluice-state": true, "dynamodb:arn:aws:dynamodb:eu-west-1:1:table/abc": true,
 		"DynamoDB:abc": false, "dynamo:abc": false, "dynamodb:": false, "dynamodb://abc": false, "dynamodb:a b c": false,
 	} {
 		if err := Check(place); (err == nil) != ok {

@@ -63,8 +63,8 @@ func Check(place string) error {
 	if table, ok := Table(place); ok {
 		return CheckTable(table)
 	}
-	if before, _, ok := strings.Cut(place, ":"); ok && !strings.ContainsAny(before, `/.\\`) {
-		return fmt.Errorf("%q is neither %sTABLE nor the path of a file: write a file with a colon in its name as ./%[1]s", place, scheme)
+	if before, _, ok := strings.Cut(place, ":"); ok && len(before) > 1 && !strings.ContainsAny(before, `/.`) { // else a path, or a drive
+		return fmt.Errorf("%q is not %sTABLE: correct it, or write the path of a file with a colon as ./%[1]s", place, scheme)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type IndexOptions struct {
 	// Marks are of those aliases whose documents are versioned by sequence: their
 	// mappings get the field, unless a file has it.
 	Marks map[string]*Marks
-	// Different is told of each index and template that is not as its file says:
+	// Different is called for each index and template that differs from its file:
 	// the file, the index or template, and the first path that differs. Without
 	// it Apply returns the first as its error.
 	Different func(error)

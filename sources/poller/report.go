@@ -110,7 +110,7 @@ func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.
 const fencedRetry = 100 * time.Millisecond
 
 const (
-	failedRetry = 250 * time.Millisecond // until the heartbeat after one that failed
+	failedRetry = 250 * time.Millisecond // from a failed heartbeat to the next
 	failedBeats = 100                    // heartbeats that fail in a row, for one report of it
 )
 

@@ -16,8 +16,8 @@ const (
 	// silentAfter is how long an owner may write no heartbeat. It is more than the
 	// time between two heartbeats and a stall of 2.5 s.
 	silentAfter = 3750 * time.Millisecond
-	// beatWithin bounds a heartbeat, so that one that hangs leaves time for the next.
-	// It is long, since a write that is cut off leaves the row's token unknown.
+	// beatWithin bounds a heartbeat, so that a hung request leaves time for the next.
+	// It is long, because a cut-off write leaves the row's token unknown.
 	beatWithin = 2 * time.Second
 	// joinWithin bounds the heartbeat of a claim, which holds up the owner's own.
 	joinWithin = time.Second
@@ -161,7 +161,7 @@ func (m *members) beat(ctx context.Context, o *ownMember) error {
 	return m.write(ctx, o)
 }
 
-// write is beat. The lock is held. If a refusal took long, the next call begins with
+// write does the work of beat under the lock. If a refusal took long, the next call begins with
 // the row that the refusal showed: a second write could be cut off.
 func (m *members) write(ctx context.Context, o *ownMember) error {
 	for begun := time.Now(); ; {

@@ -189,8 +189,8 @@ type heldShard struct {
 }
 
 // stillHeld returns ErrHeld, without a read, if the owner of a shard lives and has
-// released nothing since this Store read the shard. Otherwise it returns what is known
-// before the next read.
+// released nothing since this Store read the shard. Otherwise it returns the owner and
+// its number of releases before the next read, for noteHeld.
 func (s *Store) stillHeld(ctx context.Context, app string, k rows.Key, owner string) (heldShard, error) {
 	s.mu.Lock()
 	h, ok := s.held[k]
@@ -209,7 +209,7 @@ func (s *Store) stillHeld(ctx context.Context, app string, k rows.Key, owner str
 	return heldShard{owner: h.owner, released: released, read: time.Now()}, nil
 }
 
-// noteHeld notes the owner of a shard that was read after before was known.
+// noteHeld notes the owner of a shard. stillHeld returned before ahead of the read.
 func (s *Store) noteHeld(k rows.Key, before heldShard, owner string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // fleet often read all others, the reads would grow with the square of the workers.
 // So the owners of an application form a ring, in the order of their names. A Store
 // often looks at the next owner after each of its own. It lists the others now and
-// then, and looks more closely at one that seems silent.
+// then, and looks more closely at an owner that seems silent.
 const (
 	lookNext     = 1250 * time.Millisecond // between two looks at the next owner
 	lookDoubtful = 450 * time.Millisecond  // at an owner that has not written since the last look
@@ -166,8 +166,8 @@ func (m *members) lookNow(ctx context.Context, o *others, app, owner string) (*s
 	return s, err
 }
 
-// list looks at all owners, and finds the next ones. It fences silent ones, of which
-// some have no shard that anybody wants.
+// list looks at all owners, and finds the next ones. It fences silent owners: nobody
+// asks about an owner without a shard.
 func (m *members) list(ctx context.Context, o *others, app string) error {
 	seen := make(map[string]*sighting)
 	for row, err := range m.rows.List(ctx, membersOf(app), "", 0) {

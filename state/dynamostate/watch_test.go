@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -178,6 +180,51 @@ func TestFleetSeesReleases(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The next owner is the first living one of another Store.
+func TestNextOf(t *testing.T) {
+	row := func(watched time.Duration, fenced bool) *sighting {
+		return &sighting{row: rows.Row{Token: "x"}, watched: watched, stored: storedMember{Fenced: fenced}}
+	}
+	seen := map[string]*sighting{"a": row(0, false), "b": row(0, false), "c": row(0, true), "d": row(time.Second, false), "e": row(0, false), "f": row(0, false)}
+	for _, tt := range []struct {
+		own  []string
+		want string
+	}{
+		{[]string{"a"}, "[a b]"},
+		{[]string{"a", "b"}, "[a b d e]"}, // c is dead, and d seems silent
+		{[]string{"f"}, "[a f]"},
+		{nil, "[a b d e f]"},
+	} {
+		own := map[string]bool{}
+		for _, name := range tt.own {
+			own[name] = true
+		}
+		if got := fmt.Sprint(slices.Sorted(maps.Keys(nextOf(seen, own)))); got != tt.want {
+			t.Errorf("after %v: %s, want %s", tt.own, got, tt.want)
+		}
+	}
+}
+
+// Time to live deletes the row of a dead member a week later.
+func TestFencedRowExpires(t *testing.T) {
+	table := new(rows.Memory)
+	s := over(table)
+	if _, err := s.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	row, err := table.Get(t.Context(), memberKey("app", "owner"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m storedMember
+	if err := decode(row, &m); err != nil || time.Until(time.Unix(m.Expires, 0)).Round(time.Hour) != keepFenced {
+		t.Errorf("%+v, %v; want it to expire in %v", m, err, keepFenced)
+	}
 }
 
 // A worker that stalls for 2.5 s now and then keeps its shards.
