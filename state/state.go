@@ -112,10 +112,20 @@ type Store interface {
 	// claimed a shard of this one after it was silent: a fenced owner never
 	// lives again.
 	//
-	// A store that several processes share has a method SilentAfter() time.Duration:
-	// how long an owner must be silent before another may fence it. A poller then
-	// starts no handler without a heartbeat that is young enough. Who wraps such a
-	// store must pass the method on.
+	// A store that several processes share may have two more methods. Who wraps such
+	// a store must pass them on.
+	//
+	//	SilentAfter() time.Duration
+	//
+	// is how long an owner must be silent before another may fence it. A poller then
+	// starts no handler without a heartbeat that is young enough.
+	//
+	//	Moves(ctx context.Context, owner string, leaving bool) ([]state.Lease, error)
+	//
+	// returns the leases that owner should release soon, because other owners have
+	// fewer shards and wait for these. A poller asks before its first claim, then again
+	// and again, and with leaving when it stops: then others learn that they may have
+	// all its shards.
 	Heartbeat(ctx context.Context, owner string) error
 
 	Close() error

@@ -67,6 +67,7 @@ const (
 	EndFinished End = "finished"   // closed and settled to its end
 	EndStopped  End = "stopped"    // Run is ending; the position is stored
 	EndLost     End = "lease lost" // another owner has it
+	EndMoved    End = "moved"      // released for another worker, which has fewer shards
 	EndGone     End = "gone"       // the service no longer knows it
 	EndHalted   End = "halted"     // at a gap
 	EndFailed   End = "failed"     // by an error; it starts again

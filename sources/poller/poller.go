@@ -29,6 +29,7 @@ type Poller struct {
 	tables      *dynamodb.Client
 	store       *store
 	owner       owner
+	movers      movers
 	checkpoints *checkpoints.Checkpointer
 	gauges      gauges
 	quotas      *quota.Pool
@@ -102,6 +103,8 @@ func (p *Poller) Run(ctx context.Context) error {
 	background.Go(func() { p.survive(beats, storePositions, func() { p.checkpoints.Run(beats, writes) }) })
 	background.Go(func() { p.survive(beats, heartbeat, func() { p.beat(beats) }) })
 	background.Go(func() { p.survive(beats, listGaps, func() { p.watchGaps(beats) }) })
+	_ = recovered(func() error { p.moveShards(beats, false); return nil })
+	background.Go(func() { p.survive(beats, moveShards, func() { p.balance(ctx, beats) }) })
 
 	errs := make([]error, len(following))
 	var reading sync.WaitGroup

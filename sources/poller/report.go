@@ -21,7 +21,7 @@ func (p *Poller) started(s Shard, after sluice.Sequence) {
 
 func (p *Poller) ended(s Shard, end End, err error) {
 	level := slog.LevelInfo
-	if end != EndFinished && end != EndStopped {
+	if end != EndFinished && end != EndStopped && end != EndMoved {
 		level = slog.LevelError
 	}
 	args := []any{"table", s.Table, "shard", s.ID, "end", string(end)}

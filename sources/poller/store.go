@@ -42,6 +42,7 @@ const (
 	claimShard     = "claim"
 	storePositions = "checkpoint"
 	heartbeat      = "heartbeat"
+	moveShards     = "moves"
 )
 
 // answer is what a call returned.

@@ -226,7 +226,7 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 	case EndHalted:
 		how = lineage.Halted
 		s.halt(shard)
-	case EndLost:
+	case EndLost, EndMoved:
 		wait = heldRetry
 	case EndFailed:
 		wait = goneRetry

@@ -58,6 +58,12 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	}
 	owned, lose := context.WithCancelCause(t.flows)
 	defer lose(nil)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer w.p.movers.add(w.lease, func() {
+		stop(errMoved)
+		time.AfterFunc(drainWithin, func() { lose(errMoved) })
+	})()
 	after := sluice.Sequence(stored.Position.Sequence)
 	w.quota = w.p.quotas.Share(w.shard.Table)
 	w.pos = positions.New(after, w.p.clock.now(), w.quota.Free)
@@ -161,6 +167,8 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 	switch {
 	case errors.Is(context.Cause(owned), state.ErrLeaseLost):
 		return EndLost, state.ErrLeaseLost
+	case errors.Is(context.Cause(ctx), errMoved):
+		return EndMoved, nil
 	case ctx.Err() != nil:
 		return EndStopped, nil
 	case errors.Is(err, errGone):

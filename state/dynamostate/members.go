@@ -41,6 +41,11 @@ type storedMember struct {
 	// Released counts the shards that the owner has released. Others look at those
 	// again when the number changes.
 	Released uint64 `dynamodbav:"released,omitempty"`
+	Takes    bool   `dynamodbav:"takes"`  // shards that others offer
+	Shards   int    `dynamodbav:"shards"` // that it has, or was offered
+	// Offers are shards that others will soon release for the owner, by stream. Its
+	// next heartbeat takes them out.
+	Offers map[string][]string `dynamodbav:"offers"`
 	// Expires is for the time to live of the table: seconds since 1970.
 	Expires int64 `dynamodbav:"expires,omitempty"` // expiresName
 }
@@ -49,15 +54,20 @@ type storedMember struct {
 // safe for concurrent use.
 type members struct {
 	rows  rows.Table
-	store string // unique id of this Store
+	store string                      // unique id of this Store
+	count func(app, owner string) int // shards that an own member has
+	takes atomic.Bool                 // own members take shards that others offer
 
-	mu     sync.Mutex
-	closed bool
-	own    map[rows.Key]*ownMember
-	others map[string]*others // by application
+	mu      sync.Mutex
+	closed  bool
+	own     map[rows.Key]*ownMember
+	others  map[string]*others // by application
+	offered map[rows.Key]offer // shards, to own members
 }
 
 type ownMember struct {
+	app string
+
 	mu     sync.Mutex // held during a request
 	stored storedMember
 	row    rows.Row
@@ -85,7 +95,7 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 	}
 	o := m.own[k]
 	if o == nil {
-		o = &ownMember{row: rows.Row{Key: k}}
+		o = &ownMember{app: app, row: rows.Row{Key: k}}
 		m.own[k] = o
 	}
 	m.mu.Unlock()
@@ -114,14 +124,15 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 		if err := decode(row, &have); err != nil {
 			return err
 		}
-		next, sent := storedMember{Store: m.store}, time.Now()
 		switch {
 		case row.Exists() && have.Store == m.store: // an earlier join, whose response was lost
 			o.stored, o.row = have, row
 			return m.write(ctx, o)
 		case row.Exists() && have.Fenced:
 			return fmt.Errorf("%w: the name %s was used before", state.ErrFenced, owner)
-		case row.Exists():
+		}
+		next, sent := storedMember{Store: m.store, Takes: m.takes.Load()}, time.Now()
+		if row.Exists() {
 			// An earlier process of that name, or a second one. Once it is fenced,
 			// its shards are free for all. This process needs another name.
 			next = have.fence()
@@ -135,6 +146,7 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 		}
 		if row = written; next.Store == m.store {
 			o.stored, o.row, o.sent = next, row, sent
+			m.joined(ctx, app)
 			return nil
 		}
 	}
@@ -170,6 +182,7 @@ func (m *members) write(ctx context.Context, o *ownMember) error {
 		}
 		next, sent := o.stored, time.Now()
 		next.Beats, next.Released = next.Beats+1, o.released.Load()
+		next.Takes, next.Shards, next.Offers = m.takes.Load(), m.shards(o.app, o.row.Sort), nil
 		row, err := m.rows.Write(ctx, o.row, encode(next))
 		if err == nil {
 			o.stored, o.row, o.sent = next, row, sent
@@ -271,5 +284,9 @@ func (m *members) reread(ctx context.Context, o *ownMember, err error) error {
 	}
 	// Nobody deletes the row of a living member.
 	o.row, o.stored.Fenced = row, have.Fenced || have.Store != m.store
+	if !o.stored.Fenced {
+		o.stored.Beats = have.Beats // of a write whose response was lost
+		m.receive(o, have)
+	}
 	return nil
 }

@@ -34,6 +34,15 @@ type storedShard struct {
 	Finished bool   `dynamodbav:"finished"`
 	Owner    string `dynamodbav:"owner"`
 	Epoch    uint64 `dynamodbav:"epoch"`
+	Next     string `dynamodbav:"next"`  // the owner that the shard was released for
+	Moves    uint64 `dynamodbav:"moves"` // how often that one claimed it
+}
+
+// shard is a stored shard, and what only this package needs of it.
+type shard struct {
+	state.Shard
+	next  string
+	moves uint64
 }
 
 func shardsOf(st state.Stream, part uint32) string {
@@ -48,17 +57,17 @@ func shardKey(st state.Stream, id string) rows.Key {
 
 // shardOf returns the shard of a row; of a row that does not exist, an unread shard
 // that nobody has.
-func shardOf(row rows.Row) (state.Shard, error) {
+func shardOf(row rows.Row) (shard, error) {
 	var v storedShard
 	err := decode(row, &v)
-	return state.Shard{
+	return shard{state.Shard{
 		ID: row.Sort, Parent: v.Parent, Owner: v.Owner, Epoch: v.Epoch,
 		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished},
-	}, err
+	}, v.Next, v.Moves}, err
 }
 
-func storedOf(sh state.Shard) storedShard {
-	return storedShard{Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch, Sequence: sh.Position.Sequence, Finished: sh.Position.Finished}
+func storedOf(sh shard) storedShard {
+	return storedShard{Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch, Sequence: sh.Position.Sequence, Finished: sh.Position.Finished, Next: sh.next, Moves: sh.moves}
 }
 
 // Shards implements [state.Store]; they are ordered by id.
@@ -78,7 +87,7 @@ func (s *Store) Shards(ctx context.Context, st state.Stream) ([]state.Shard, err
 				if err != nil {
 					return err
 				}
-				parts[i] = append(parts[i], sh)
+				parts[i] = append(parts[i], sh.Shard)
 			}
 			return nil
 		})
@@ -138,20 +147,29 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 		return state.Shard{}, err
 	}
 	k := shardKey(st, shardID)
+	if err := s.await(ctx, k, owner); err != nil {
+		return state.Shard{}, err
+	}
 	before, err := s.stillHeld(ctx, st.Application, k, owner)
 	if err != nil {
 		return state.Shard{}, err
 	}
-	holder := ""
-	claimed, err := s.change(ctx, st, shardID, func(sh state.Shard) (state.Shard, error) {
-		holder = sh.Owner
+	holder, moves := "", uint64(0)
+	claimed, err := s.change(ctx, st, shardID, func(sh shard) (shard, error) {
+		holder = ""
 		if sh.Owner != "" && sh.Owner != owner {
 			living, err := s.members.living(ctx, st.Application, sh.Owner, true)
 			if err != nil {
 				return sh, err
 			}
 			if living {
+				holder = sh.Owner
 				return sh, fmt.Errorf("%w: shard %s by %s", state.ErrHeld, shardID, sh.Owner)
+			}
+		}
+		if sh.Owner != owner {
+			if err := s.mayTake(ctx, st.Application, k, sh, owner); err != nil {
+				return sh, err
 			}
 		}
 		if err := s.registerStream(ctx, st); err != nil {
@@ -171,9 +189,16 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 			}
 			above.Epoch = stored.Epoch
 		}
-		return sh.Claimed(above, owner), nil
+		if sh.next == owner {
+			sh.moves++
+		}
+		sh.Shard, sh.next, moves = sh.Claimed(above, owner), "", sh.moves
+		return sh, nil
 	})
-	s.noteHeld(k, before, holder, errors.Is(err, state.ErrHeld))
+	s.noteHeld(k, before, holder)
+	if err == nil {
+		s.holds(k, state.Lease{Stream: st, ShardID: shardID, Owner: owner, Epoch: claimed.Epoch}, moves)
+	}
 	return claimed, err
 }
 
@@ -209,12 +234,13 @@ func (s *Store) stillHeld(ctx context.Context, app string, k rows.Key, owner str
 	return heldShard{owner: h.owner, released: released, read: time.Now()}, nil
 }
 
-// noteHeld notes the owner of a shard. stillHeld returned before ahead of the read.
-func (s *Store) noteHeld(k rows.Key, before heldShard, owner string, held bool) {
+// noteHeld notes the other living owner of a shard, if it has one. stillHeld returned
+// before ahead of the read.
+func (s *Store) noteHeld(k rows.Key, before heldShard, owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !held:
+	case owner == "":
 		delete(s.held, k)
 	case before.owner == owner:
 		s.held[k] = before
@@ -249,30 +275,40 @@ func (s *Store) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
 }
 
 func (s *Store) checkpoint(ctx context.Context, c state.Checkpoint) error {
-	return s.under(ctx, c.Lease, func(sh state.Shard) (state.Shard, error) { return sh.Advanced(c) })
+	err := s.under(ctx, c.Lease, func(sh shard) (shard, error) {
+		advanced, err := sh.Advanced(c)
+		sh.Shard = advanced
+		return sh, err
+	})
+	if errors.Is(err, state.ErrLeaseLost) {
+		s.drops(shardKey(c.Lease.Stream, c.Lease.ShardID), c.Lease)
+	}
+	return err
 }
 
 // Release implements [state.Store].
 func (s *Store) Release(ctx context.Context, l state.Lease) error {
-	err := s.under(ctx, l, func(sh state.Shard) (state.Shard, error) {
-		sh.Owner = ""
+	k := shardKey(l.Stream, l.ShardID)
+	err := s.under(ctx, l, func(sh shard) (shard, error) {
+		sh.Owner, sh.next = "", s.nextOwner(k, l)
 		return sh, nil
 	})
 	if !errors.Is(err, state.ErrLeaseLost) { // else it may have been made
 		s.members.noteReleased(l.Stream.Application, l.Owner)
 	}
+	s.drops(k, l)
 	return err
 }
 
 // under changes a shard under its lease.
-func (s *Store) under(ctx context.Context, l state.Lease, to func(state.Shard) (state.Shard, error)) error {
+func (s *Store) under(ctx context.Context, l state.Lease, to func(shard) (shard, error)) error {
 	if err := errors.Join(ctx.Err(), l.Stream.Validate()); err != nil {
 		return err
 	}
 	if l.ShardID == "" {
 		return state.Shard{}.Check(l)
 	}
-	_, err := s.change(ctx, l.Stream, l.ShardID, func(sh state.Shard) (state.Shard, error) {
+	_, err := s.change(ctx, l.Stream, l.ShardID, func(sh shard) (shard, error) {
 		if err := sh.Check(l); err != nil {
 			return sh, err
 		}
@@ -291,7 +327,7 @@ func (s *Store) Forget(ctx context.Context, st state.Stream, shardIDs ...string)
 
 func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 	row, err := s.rows.Get(ctx, shardKey(st, id))
-	s.noteHeld(row.Key, heldShard{}, "", false)
+	s.noteHeld(row.Key, heldShard{}, "")
 	for err == nil && row.Exists() {
 		sh, err := shardOf(row)
 		if err != nil {
@@ -319,7 +355,7 @@ func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 // change writes what to makes of a shard. It begins with the shard as this Store
 // last saw it, which saves the read. It returns an error of to only for the shard
 // that is stored.
-func (s *Store) change(ctx context.Context, st state.Stream, id string, to func(state.Shard) (state.Shard, error)) (state.Shard, error) {
+func (s *Store) change(ctx context.Context, st state.Stream, id string, to func(shard) (shard, error)) (state.Shard, error) {
 	k := shardKey(st, id)
 	row, remembered := s.recall(k)
 	for {
@@ -337,7 +373,7 @@ func (s *Store) change(ctx context.Context, st state.Stream, id string, to func(
 			var written rows.Row
 			if written, err = s.rows.Write(ctx, row, encode(storedOf(sh))); err == nil {
 				s.remember(written, sh.Owner != "")
-				return sh, nil
+				return sh.Shard, nil
 			}
 			s.remember(row, false)
 			if c := (*rows.ChangedError)(nil); !errors.As(err, &c) {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -28,8 +29,12 @@ type Store struct {
 	members members
 
 	mu          sync.Mutex
-	seen        map[rows.Key]rows.Row   // shards, as this Store last saw them
-	held        map[rows.Key]heldShard  // of others, as this Store last saw them
+	seen        map[rows.Key]rows.Row  // shards, as this Store last saw them
+	held        map[rows.Key]heldShard // of others, as this Store last saw them
+	leases      map[rows.Key]heldLease // of own members
+	given       map[rows.Key]gift      // by own members
+	avoid       map[string]time.Time   // members that did not take a gift
+	reserved    map[rows.Key]reservation
 	generations map[state.Stream]string // of the streams that this Store reads
 	noted       map[string]bool         // applications
 }
@@ -46,8 +51,12 @@ func New(cfg aws.Config, table string) (*Store, error) {
 }
 
 func over(t rows.Table) *Store {
-	s := &Store{rows: t, seen: make(map[rows.Key]rows.Row), held: make(map[rows.Key]heldShard), generations: make(map[state.Stream]string), noted: make(map[string]bool)}
-	s.members.rows, s.members.store = t, rand.Text()
+	s := &Store{
+		rows: t, seen: make(map[rows.Key]rows.Row), held: make(map[rows.Key]heldShard), leases: make(map[rows.Key]heldLease),
+		given: make(map[rows.Key]gift), avoid: make(map[string]time.Time), reserved: make(map[rows.Key]reservation),
+		generations: make(map[state.Stream]string), noted: make(map[string]bool),
+	}
+	s.members.rows, s.members.store, s.members.count = t, rand.Text(), s.countLeases
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/rows"
@@ -25,12 +26,15 @@ const (
 
 // others are the owners of one application, as this Store saw them.
 type others struct {
+	stale atomic.Bool // somebody has news: list them soon
+
 	mu     sync.Mutex // held during a request
 	listed time.Time
 	failed time.Time            // last failure of a look
 	err    error                // of it
 	seen   map[string]*sighting // by name
 	next   map[string]bool      // those to look at often
+	changes
 }
 
 // sighting is the last look at an owner. All times are of the observer's monotonic
@@ -38,7 +42,8 @@ type others struct {
 type sighting struct {
 	row     rows.Row
 	stored  storedMember
-	watched time.Duration // while the row did not change
+	watched time.Duration // without a heartbeat
+	first   time.Time     // when the row was read first
 	looked  time.Time     // when the row was read last
 	err     error         // the row cannot be understood: its owner lives
 }
@@ -47,14 +52,20 @@ type sighting struct {
 func (s *sighting) dead() bool { return s.err == nil && (!s.row.Exists() || s.stored.Fenced) }
 
 func (s *sighting) saw(row rows.Row) {
-	now := time.Now()
-	if row.Token != s.row.Token {
+	now, before := time.Now(), s.stored
+	if s.first.IsZero() {
+		s.first = now
+	}
+	wrote := row.Token != s.row.Token
+	s.row, s.stored = row, storedMember{}
+	s.err = decode(row, &s.stored)
+	// Others write to the row, too: only the owner counts its heartbeats.
+	if wrote && (s.err != nil || s.stored.Store != before.Store || s.stored.Beats != before.Beats) {
 		s.watched = 0
 	} else {
 		s.watched += min(now.Sub(s.looked), maxLook)
 	}
-	s.row, s.stored, s.looked = row, storedMember{}, now
-	s.err = decode(row, &s.stored)
+	s.looked = now
 }
 
 // living reports whether owner lives. It is silent after silentAfter without a
@@ -64,6 +75,7 @@ func (m *members) living(ctx context.Context, app, owner string, fence bool) (bo
 	o := m.watch(app)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	defer m.tell(ctx, o)
 	s, err := m.look(ctx, o, app, owner)
 	for err == nil {
 		switch {
@@ -76,14 +88,16 @@ func (m *members) living(ctx context.Context, app, owner string, fence bool) (bo
 		case !fence:
 			return false, nil
 		}
-		err = m.fence(ctx, s)
+		err = m.fence(ctx, o, s)
+		o.compare(m.names(app))
 	}
 	return true, err
 }
 
 // fence fences the owner of a row as it was seen, or sees the row as it is.
-func (m *members) fence(ctx context.Context, s *sighting) error {
+func (m *members) fence(ctx context.Context, o *others, s *sighting) error {
 	row, err := m.rows.Write(ctx, s.row, encode(s.stored.fence()))
+	o.news = o.news || err == nil
 	if err != nil {
 		row, err = changed(ctx, err)
 	}
@@ -137,7 +151,7 @@ func (m *members) look(ctx context.Context, o *others, app, owner string) (*sigh
 }
 
 func (m *members) lookNow(ctx context.Context, o *others, app, owner string) (*sighting, error) {
-	if s := o.seen[owner]; s == nil || time.Since(o.listed) >= listEvery {
+	if s := o.seen[owner]; s == nil || o.old(listEvery) {
 		if err := m.list(ctx, o, app); err != nil {
 			return nil, err
 		}
@@ -168,7 +182,13 @@ func (m *members) lookNow(ctx context.Context, o *others, app, owner string) (*s
 
 // list looks at all owners, and finds the next ones. It fences silent owners: nobody
 // asks about an owner without a shard.
-func (m *members) list(ctx context.Context, o *others, app string) error {
+func (m *members) list(ctx context.Context, o *others, app string) (err error) {
+	stale := o.stale.Swap(false)
+	defer func() {
+		if err != nil && stale {
+			o.stale.Store(true)
+		}
+	}()
 	seen := make(map[string]*sighting)
 	for row, err := range m.rows.List(ctx, membersOf(app), "", 0) {
 		if err != nil {
@@ -184,15 +204,19 @@ func (m *members) list(ctx context.Context, o *others, app string) error {
 	own := m.names(app)
 	for name, s := range seen {
 		if !own[name] && s.err == nil && !s.dead() && s.watched >= silentAfter {
-			if err := m.fence(ctx, s); err != nil {
+			if err := m.fence(ctx, o, s); err != nil {
 				return err
 			}
 		}
 	}
 	o.seen, o.listed = seen, time.Now()
+	o.compare(own)
 	o.next = nextOf(seen, own)
 	return nil
 }
+
+// old reports whether the owners were listed longer than d ago, or somebody has news.
+func (o *others) old(d time.Duration) bool { return o.stale.Load() || time.Since(o.listed) >= d }
 
 // names returns the own owners of an application.
 func (m *members) names(app string) map[string]bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -318,9 +319,9 @@ func TestOutageOfTheTable(t *testing.T) {
 	})
 }
 
-// Two workers share a table of state. One loses its connection to it: the other
-// takes its shards over. When the connection is back, the first waits under another
-// name, and takes over when the second ends.
+// Two workers share a table of state, and the shards. One loses its connection to the
+// table: the other takes its shards over. When the connection is back, the first gets
+// shards under another name, and all when the second ends.
 func TestTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := streamtest.NewService(t)
@@ -368,13 +369,15 @@ func TestTakeOver(t *testing.T) {
 				orders.Put(map[string]any{"pk": fmt.Sprint(written)})
 			}
 		}
-		owners := func() (all []string) {
+		owners := func() map[string]int {
+			all := make(map[string]int)
 			shards, err := over(table).Shards(t.Context(), state.Stream{Application: "app", ARN: orders.StreamARN()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, sh := range shards {
-				all = append(all, sh.Owner)
+				owner, _, _ := strings.Cut(sh.Owner, "/")
+				all[owner]++
 			}
 			return all
 		}
@@ -384,9 +387,9 @@ func TestTakeOver(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		_, endSecond := start("second")
 		put()
-		time.Sleep(5 * time.Second)
-		if count("first") != 40 || count("second") != 0 {
-			t.Fatalf("handled %d by the first and %d by the second worker, want 40 and 0", count("first"), count("second"))
+		time.Sleep(10 * time.Second)
+		if count("first")+count("second") != 40 || fmt.Sprint(owners()) != "map[first:2 second:2]" {
+			t.Fatalf("handled %d by the first and %d by the second worker; owners %v", count("first"), count("second"), owners())
 		}
 		first.cut.Store(true)
 		put()
@@ -397,15 +400,13 @@ func TestTakeOver(t *testing.T) {
 		if got := count("first"); got != alone {
 			t.Errorf("the first worker handled %d items after others could have its shards", got-alone)
 		}
-		if got := count("second"); got < 20 {
-			t.Fatalf("the second worker handled %d of 20 items after the first lost its connection; owners %q", got, owners())
+		if got := count("second"); got < 20 || fmt.Sprint(owners()) != "map[second:4]" {
+			t.Fatalf("the second worker handled %d of 20 items after the first lost its connection; owners %v", got, owners())
 		}
 		first.cut.Store(false)
-		time.Sleep(5 * time.Second)
-		for _, o := range owners() {
-			if o != "second" {
-				t.Errorf("owners %q, want second", owners())
-			}
+		time.Sleep(10 * time.Second)
+		if fmt.Sprint(owners()) != "map[first:2 second:2]" {
+			t.Errorf("owners %v after the connection is back", owners())
 		}
 		put()
 		time.Sleep(5 * time.Second)
@@ -414,7 +415,7 @@ func TestTakeOver(t *testing.T) {
 		put()
 		time.Sleep(5 * time.Second)
 		if got := count("first") - before; got < 20 {
-			t.Errorf("the first worker handled %d of 20 items after the end of the second; owners %q", got, owners())
+			t.Errorf("the first worker handled %d of 20 items after the end of the second; owners %v", got, owners())
 		}
 		endFirst()
 		for i := 1; i <= written; i++ {

@@ -105,8 +105,7 @@ func (c *Checkpointer) Check(stream state.Stream, stored []state.Shard) {
 	defer c.mu.Unlock()
 	for h := range c.held {
 		if h.Lease.Stream == stream && epochs[h.Lease.ShardID] > h.Lease.Epoch {
-			delete(c.held, h)
-			h.Lost()
+			c.lose(h)
 		}
 	}
 }
@@ -117,10 +116,18 @@ func (c *Checkpointer) Lose(owner string) {
 	defer c.mu.Unlock()
 	for h := range c.held {
 		if h.Lease.Owner == owner {
-			delete(c.held, h)
-			h.Lost()
+			c.lose(h)
 		}
 	}
+}
+
+// lose drops a Holding whose lease is lost, and ends the calls of Flush that wait for
+// it. mu is held.
+func (c *Checkpointer) lose(h *Holding) {
+	delete(c.held, h)
+	tellAll(h.waiters, state.ErrLeaseLost)
+	h.waiters = nil
+	h.Lost()
 }
 
 // Flush returns when any write has stored h's current position. It retries until ctx
@@ -196,8 +203,11 @@ func (c *Checkpointer) Round(ctx context.Context) {
 			w.holding.Stored, w.holding.agreed = cs[i].Position, start
 			c.mu.Unlock()
 		case errors.Is(err, state.ErrLeaseLost):
-			c.Drop(w.holding)
-			w.holding.Lost()
+			c.mu.Lock()
+			if _, ok := c.held[w.holding]; ok {
+				c.lose(w.holding)
+			}
+			c.mu.Unlock()
 		case first == nil:
 			first = err
 		}

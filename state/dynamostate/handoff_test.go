@@ -1,0 +1,171 @@
+package dynamostate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+// effect is a change that was handled.
+type effect struct {
+	worker string
+	number int
+	at     time.Time
+}
+
+// Workers join and leave while items change all the time, and one item fails for ever.
+// No change is lost, those of an item are handled in their order, and a shard that moves
+// rests for a moment only.
+func TestHandOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := streamtest.NewService(t)
+		orders := svc.CreateTable("orders", streamtest.TableOptions{Shards: 6})
+		table := new(rows.Memory)
+		var mu sync.Mutex
+		effects := make(map[string][]effect) // by item
+		moved := make(map[string]int)        // shards, by worker
+		start := func(name string) (stop func()) {
+			store := over(table)
+			r := router.New()
+			r.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
+				key := string(rec.Keys.Raw())
+				if strings.Contains(key, "bad") {
+					return errors.New("fails for ever")
+				}
+				_, after, _ := strings.Cut(string(rec.New.Raw()), `"n":{"N":"`)
+				text, _, _ := strings.Cut(after, `"`)
+				n, err := strconv.Atoi(text)
+				if err != nil {
+					return sluice.Permanent(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				effects[key] = append(effects[key], effect{name, n, time.Now()})
+				return nil
+			})
+			p, err := poller.New(svc.Config(), r, poller.Options{
+				Application: "app", Streams: []poller.Stream{{Table: "orders"}}, Start: poller.TrimHorizon, Store: store, Owner: name,
+				Logger: slog.New(slog.DiscardHandler),
+				Hooks: poller.Hooks{ShardEnded: func(_ poller.Shard, end poller.End) {
+					if end == poller.EndMoved {
+						mu.Lock()
+						defer mu.Unlock()
+						moved[name]++
+					}
+				}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- p.Run(ctx) }()
+			return func() {
+				cancel()
+				if err := errors.Join(<-done, store.Close()); err != nil {
+					t.Errorf("end of %s: %v", name, err)
+				}
+			}
+		}
+		const items = 40
+		n := 0
+		write := func(d time.Duration) {
+			for range d / (100 * time.Millisecond) {
+				n++
+				for i := range items {
+					orders.Put(map[string]any{"pk": fmt.Sprint("item", i), "n": n})
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+
+		orders.Put(map[string]any{"pk": "bad", "n": 0})
+		endA := start("a")
+		write(10 * time.Second)
+		endB := start("b")
+		write(15 * time.Second)
+		if moved["a"] != 3 {
+			t.Errorf("%d shards moved to the second worker, want 3 of 6", moved["a"])
+		}
+		endC := start("c")
+		write(15 * time.Second)
+		if moved["a"]+moved["b"] != 5 {
+			t.Errorf("%v shards moved, want 2 more to the third worker", moved)
+		}
+		stopped := make(chan struct{})
+		go func() { endA(); close(stopped) }()
+		write(40 * time.Second)
+		<-stopped
+		endB()
+		write(10 * time.Second)
+		time.Sleep(10 * time.Second)
+
+		mu.Lock()
+		longest, repeats := time.Duration(0), 0
+		for key, all := range effects {
+			last := effect{at: all[0].at}
+			for _, e := range all {
+				if e.number > last.number+1 {
+					t.Errorf("item %s: change %d after %d", key, e.number, last.number)
+				}
+				if e.number <= last.number {
+					if repeats++; e.worker == last.worker {
+						t.Errorf("item %s: change %d again at one worker", key, e.number)
+					}
+				}
+				if e.worker != last.worker && last.worker != "" {
+					longest = max(longest, e.at.Sub(last.at))
+				}
+				last = e
+			}
+			if last.number != n {
+				t.Errorf("item %s: the last change handled is %d of %d", key, last.number, n)
+			}
+		}
+		if len(effects) != items {
+			t.Errorf("%d items, want %d", len(effects), items)
+		}
+		mu.Unlock()
+		t.Logf("%d changes of %d items, %d again; the longest rest of an item at a move is %v", n, items, repeats, longest)
+		if longest > 5*time.Second {
+			t.Errorf("an item rested for %v", longest)
+		}
+		endC()
+	})
+}
+
+// A worker that does not read its mailbox gets nothing again for a while.
+func TestOfferThatIsNotTaken(t *testing.T) {
+	s := over(new(rows.Memory))
+	if _, err := s.Claim(t.Context(), stream, testShard, "", "me"); err != nil {
+		t.Fatal(err)
+	}
+	l := s.leasesOf("app", "me")[0]
+	s.give([]state.Lease{l}, "idle")
+	if got := s.leasesOf("app", "me"); len(got) != 0 {
+		t.Errorf("a lease that was given away is still there to give: %v", got)
+	}
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), stream, testShard, "", "me"); err != nil {
+		t.Fatal(err)
+	}
+	if !s.avoided()["idle"] || len(s.leasesOf("app", "me")) != 1 {
+		t.Errorf("after it came back: avoided %v, leases %v", s.avoided(), s.leasesOf("app", "me"))
+	}
+}

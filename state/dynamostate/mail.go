@@ -1,0 +1,153 @@
+package dynamostate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/state"
+)
+
+// A member's row is its mailbox, too. Whoever writes to it causes the refusal of the
+// member's next heartbeat, which shows the row: so a mailbox is read without a request.
+// Any such write says that there is news of members.
+
+const (
+	// offerFor is how long an offered shard counts as one of the receiver's.
+	offerFor = 15 * time.Second
+	// tellWithin bounds telling others, which holds up a claim.
+	tellWithin = 500 * time.Millisecond
+)
+
+// offer is a shard that another owner will soon release for an own member.
+type offer struct {
+	to string
+	at time.Time
+}
+
+// receive reads the mailbox of an own member.
+func (m *members) receive(o *ownMember, have storedMember) {
+	m.watch(o.app).stale.Store(true)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for arn, ids := range have.Offers {
+		for _, id := range ids {
+			if m.offered == nil {
+				m.offered = make(map[rows.Key]offer)
+			}
+			m.offered[shardKey(state.Stream{Application: o.app, ARN: arn}, id)] = offer{o.row.Sort, time.Now()}
+		}
+	}
+}
+
+// offers returns how many shards were offered to owner, and whether k is one of them.
+func (m *members) offers(owner string, k rows.Key) (all int, is bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.offered, func(_ rows.Key, f offer) bool { return time.Since(f.at) > offerFor })
+	for _, f := range m.offered {
+		if f.to == owner {
+			all++
+		}
+	}
+	return all, m.offered[k].to == owner
+}
+
+// took ends the offer of a shard.
+func (m *members) took(k rows.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.offered, k)
+}
+
+// shards returns how many shards an own member has, or was offered.
+func (m *members) shards(app, owner string) int {
+	all, _ := m.offers(owner, rows.Key{})
+	return all + m.count(app, owner)
+}
+
+// errBusy says that a member wrote its heartbeat whenever others wrote to its mailbox.
+var errBusy = errors.New("dynamostate: a member's row changes all the time")
+
+// post writes to the mailbox of another member, which must live. Its sighting is locked.
+func (m *members) post(ctx context.Context, s *sighting, letter func(storedMember) map[string]types.AttributeValue) error {
+	for range 5 {
+		row, err := m.rows.Write(ctx, s.row, letter(s.stored))
+		posted := err == nil
+		if err != nil {
+			row, err = changed(ctx, err)
+		}
+		if err != nil {
+			return err
+		}
+		if s.saw(row); posted || s.dead() || s.err != nil {
+			return s.err
+		}
+	}
+	return errBusy
+}
+
+// postOffers offers shards of one application.
+func (m *members) postOffers(ctx context.Context, s *sighting, leases []state.Lease) error {
+	return m.post(ctx, s, func(have storedMember) map[string]types.AttributeValue {
+		all := make(map[string][]string)
+		for arn, ids := range have.Offers {
+			all[arn] = append(all[arn], ids...)
+		}
+		for _, l := range leases {
+			all[l.Stream.ARN] = append(all[l.Stream.ARN], l.ShardID)
+		}
+		v, err := attributevalue.Marshal(all)
+		if err != nil {
+			panic(err) // of texts
+		}
+		return map[string]types.AttributeValue{"offers": v}
+	})
+}
+
+// tell has all living members list the members anew, if there is news. It is an effort:
+// who is not told lists within listEvery. o is locked.
+func (m *members) tell(ctx context.Context, o *others) {
+	if !o.news {
+		return
+	}
+	o.news = false
+	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	defer cancel()
+	var telling sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for name, s := range o.seen {
+		if s.dead() || s.err != nil || s.watched >= silentAfter || m.isOwn(s.row.Key) {
+			continue
+		}
+		slots <- struct{}{}
+		telling.Go(func() {
+			defer func() { <-slots }()
+			_ = m.post(ctx, o.seen[name], func(storedMember) map[string]types.AttributeValue { return nil })
+		})
+	}
+	telling.Wait()
+}
+
+// joined lists the members after an own one has joined, and tells them.
+func (m *members) joined(ctx context.Context, app string) {
+	o := m.watch(app)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if m.list(ctx, o, app) == nil {
+		o.news = true
+		m.tell(ctx, o)
+	}
+}
+
+func (m *members) isOwn(k rows.Key) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.own[k] != nil
+}
