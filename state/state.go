@@ -58,6 +58,9 @@ var (
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrHeld: a living owner has the shard.
 	ErrHeld = errors.New("shard is held by another owner")
+	// ErrDeadly: several owners ended soon after they claimed the shard, which now
+	// waits. A record of it may end its reader.
+	ErrDeadly = errors.New("shard ends its workers")
 	// ErrFenced: another owner found this one silent. Its leases are lost; go on
 	// under a new name.
 	ErrFenced = errors.New("owner is fenced")
@@ -87,7 +90,8 @@ type Store interface {
 	// Claim makes owner the shard's owner under a new epoch and returns the
 	// shard. The epoch is greater than the shard's last and than its parent's.
 	// If parent is empty, the stored parent counts. The position does not
-	// change. It returns ErrHeld if another living owner has the shard. An
+	// change. It returns ErrHeld if another living owner has the shard; a store that
+	// several processes share may return ErrDeadly. An
 	// owner lives for some time after each claim and heartbeat, but not longer
 	// than its process if the store belongs to one process.
 	Claim(ctx context.Context, s Stream, shardID, parent, owner string) (Shard, error)

@@ -197,6 +197,34 @@ func TestAFencedWorkerGoesOn(t *testing.T) {
 	})
 }
 
+// A shard that ended its workers waits. The poller is unready, and asks seldom.
+func TestADeadlyShardMakesUnready(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{}, func(w *world) {
+		var claims atomic.Int64
+		var deadly atomic.Bool
+		w.o.Store = &flaky{Store: w.store, fail: func(call string) error {
+			if call == "claim" && deadly.Load() {
+				claims.Add(1)
+				return fmt.Errorf("%w: after record 7", state.ErrDeadly)
+			}
+			return nil
+		}}
+		deadly.Store(true)
+		w.put("a")
+		d := w.start()
+		w.pass(time.Minute)
+		d.unready("ends its workers: after record 7")
+		if n := claims.Load(); n < 2 || n > 7 {
+			w.Errorf("%d claims in a minute, want one each 10 s", n)
+		}
+		deadly.Store(false)
+		w.pass(15 * time.Second)
+		d.unready("")
+		w.complete(0)
+		d.end()
+	})
+}
+
 func TestADeletedRowIsNoticed(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		rows := &flaky{Store: w.store}

@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	soon      = 200 * time.Millisecond // before the next listing when the forest is unsure; doubled each time
-	heldRetry = 500 * time.Millisecond // for a shard that another owner has
-	fewLooks  = 3                      // child listings at a time; for more, a full listing is cheaper
-	goneRetry = 5 * time.Second        // for a shard that is listed but was denied, or failed
+	soon        = 200 * time.Millisecond // before the next listing when the forest is unsure; doubled each time
+	heldRetry   = 500 * time.Millisecond // for a shard that another owner has
+	deadlyRetry = 10 * time.Second       // for a shard that ends its workers
+	fewLooks    = 3                      // child listings at a time; for more, a full listing is cheaper
+	goneRetry   = 5 * time.Second        // for a shard that is listed but was denied, or failed
 )
 
 // stream reads all shards of one stream, each in its turn.
@@ -212,9 +213,13 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 	how, wait := lineage.Stopped, time.Duration(0)
 	switch o.end {
 	case notBegun:
-		s.forest.Ended(o.id, lineage.NotBegun, time.Now().Add(heldRetry))
+		retry := heldRetry
+		if errors.Is(o.err, state.ErrDeadly) {
+			retry = deadlyRetry
+		}
+		s.forest.Ended(o.id, lineage.NotBegun, time.Now().Add(retry))
 		if ctx.Err() == nil {
-			s.p.notClaimed(shard, o.err, heldRetry)
+			s.p.notClaimed(shard, o.err, retry)
 		}
 		return
 	case EndFinished:

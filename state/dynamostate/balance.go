@@ -173,6 +173,9 @@ func (s *Store) Moves(ctx context.Context, owner string, leaving bool) ([]state.
 			return nil, err
 		}
 	}
+	if err := s.pardon(ctx, owner); err != nil {
+		return nil, err
+	}
 	var due []state.Lease
 	for _, o := range s.members.of(owner) {
 		if ready, waiting := s.gifts(o.app, owner); waiting && !leaving {
@@ -324,13 +327,14 @@ func (s *Store) avoided() map[string]bool {
 // heldLease is a lease of an own member.
 type heldLease struct {
 	state.Lease
-	since time.Time
-	moves uint64
+	since  time.Time
+	moves  uint64
+	deaths uint64
 }
 
 // holds notes a claimed shard of a table's stream. If it was given to another, that one
 // did not take it.
-func (s *Store) holds(k rows.Key, l state.Lease, moves uint64) {
+func (s *Store) holds(k rows.Key, l state.Lease, begun shard) {
 	s.members.took(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,7 +346,7 @@ func (s *Store) holds(k rows.Key, l state.Lease, moves uint64) {
 		s.avoid[g.to] = time.Now()
 	}
 	delete(s.given, k)
-	s.leases[k] = heldLease{l, time.Now(), moves}
+	s.leases[k] = heldLease{l, time.Now(), begun.moves, begun.deaths}
 }
 
 // drops notes that a lease is over.

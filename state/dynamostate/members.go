@@ -77,6 +77,7 @@ type ownMember struct {
 	err    error     // of it
 
 	released atomic.Uint64 // shards
+	beats    atomic.Uint64 // of stored
 }
 
 func memberKey(app, owner string) rows.Key { return rows.Key{Partition: membersOf(app), Sort: owner} }
@@ -186,6 +187,7 @@ func (m *members) write(ctx context.Context, o *ownMember) error {
 		row, err := m.rows.Write(ctx, o.row, encode(next))
 		if err == nil {
 			o.stored, o.row, o.sent = next, row, sent
+			o.beats.Store(next.Beats)
 			return nil
 		}
 		if err := m.reread(ctx, o, err); err != nil {

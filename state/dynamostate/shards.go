@@ -36,13 +36,20 @@ type storedShard struct {
 	Epoch    uint64 `dynamodbav:"epoch"`
 	Next     string `dynamodbav:"next"`  // the owner that the shard was released for
 	Moves    uint64 `dynamodbav:"moves"` // how often that one claimed it
+	// Beat is the number of heartbeats of the owner when it claimed the shard, plus 1.
+	// It is 0 once the position has moved. Deaths counts the owners before that died
+	// with a Beat.
+	Beat   uint64 `dynamodbav:"beat"`
+	Deaths uint64 `dynamodbav:"deaths"`
 }
 
 // shard is a stored shard, and what only this package needs of it.
 type shard struct {
 	state.Shard
-	next  string
-	moves uint64
+	next   string
+	moves  uint64
+	beat   uint64
+	deaths uint64
 }
 
 func shardsOf(st state.Stream, part uint32) string {
@@ -63,11 +70,14 @@ func shardOf(row rows.Row) (shard, error) {
 	return shard{state.Shard{
 		ID: row.Sort, Parent: v.Parent, Owner: v.Owner, Epoch: v.Epoch,
 		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished},
-	}, v.Next, v.Moves}, err
+	}, v.Next, v.Moves, v.Beat, v.Deaths}, err
 }
 
 func storedOf(sh shard) storedShard {
-	return storedShard{Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch, Sequence: sh.Position.Sequence, Finished: sh.Position.Finished, Next: sh.next, Moves: sh.moves}
+	return storedShard{
+		Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch, Sequence: sh.Position.Sequence, Finished: sh.Position.Finished,
+		Next: sh.next, Moves: sh.moves, Beat: sh.beat, Deaths: sh.deaths,
+	}
 }
 
 // Shards implements [state.Store]; they are ordered by id.
@@ -154,7 +164,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	if err != nil {
 		return state.Shard{}, err
 	}
-	holder, moves := "", uint64(0)
+	holder, begun := "", shard{}
 	claimed, err := s.change(ctx, st, shardID, func(sh shard) (shard, error) {
 		holder = ""
 		if sh.Owner != "" && sh.Owner != owner {
@@ -165,6 +175,9 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 			if living {
 				holder = sh.Owner
 				return sh, fmt.Errorf("%w: shard %s by %s", state.ErrHeld, shardID, sh.Owner)
+			}
+			if sh, err = s.takenOver(st.Application, k, sh, owner); err != nil {
+				return sh, err
 			}
 		}
 		if sh.Owner != owner {
@@ -192,12 +205,13 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 		if sh.next == owner {
 			sh.moves++
 		}
-		sh.Shard, sh.next, moves = sh.Claimed(above, owner), "", sh.moves
+		sh.Shard, sh.next, sh.beat = sh.Claimed(above, owner), "", s.members.ownBeats(st.Application, owner)+1
+		begun = sh
 		return sh, nil
 	})
 	s.noteHeld(k, before, holder)
 	if err == nil {
-		s.holds(k, state.Lease{Stream: st, ShardID: shardID, Owner: owner, Epoch: claimed.Epoch}, moves)
+		s.holds(k, state.Lease{Stream: st, ShardID: shardID, Owner: owner, Epoch: claimed.Epoch}, begun)
 	}
 	return claimed, err
 }
@@ -277,6 +291,9 @@ func (s *Store) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
 func (s *Store) checkpoint(ctx context.Context, c state.Checkpoint) error {
 	err := s.under(ctx, c.Lease, func(sh shard) (shard, error) {
 		advanced, err := sh.Advanced(c)
+		if advanced.Position != sh.Position {
+			sh.beat, sh.deaths = 0, 0
+		}
 		sh.Shard = advanced
 		return sh, err
 	})

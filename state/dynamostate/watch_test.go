@@ -25,6 +25,7 @@ type fleet struct {
 	shards   []string
 	workers  []*member
 	running  *sync.WaitGroup
+	deadly   string // the shard that ends its workers
 
 	mu     sync.Mutex
 	claims map[string]int // of each shard
@@ -146,6 +147,9 @@ func (f *fleet) claim(w *member, id string) error {
 	w.mu.Unlock()
 	if err != nil {
 		return err
+	}
+	if id == f.deadly {
+		time.AfterFunc(time.Second, func() { w.dead.Store(true) })
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
