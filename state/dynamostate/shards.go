@@ -41,6 +41,10 @@ type storedShard struct {
 	// with a Beat.
 	Beat   uint64 `dynamodbav:"beat"`
 	Deaths uint64 `dynamodbav:"deaths"`
+	// Times by the clock of the writer, in seconds since 1970. They are for people:
+	// nothing is decided by them.
+	Claimed int64 `dynamodbav:"claimed,omitempty"` // when the owner got the shard
+	Moved   int64 `dynamodbav:"moved,omitempty"`   // when the position changed last
 }
 
 // shard is a stored shard, and what only this package needs of it.
@@ -73,11 +77,20 @@ func shardOf(row rows.Row) (shard, error) {
 	}, v.Next, v.Moves, v.Beat, v.Deaths}, err
 }
 
-func storedOf(sh shard) storedShard {
-	return storedShard{
+// storedOf returns what to set in the row of a shard that was before. A zero time is not
+// set: the row keeps its own.
+func storedOf(before, sh shard) storedShard {
+	v := storedShard{
 		Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch, Sequence: sh.Position.Sequence, Finished: sh.Position.Finished,
 		Next: sh.next, Moves: sh.moves, Beat: sh.beat, Deaths: sh.deaths,
 	}
+	if sh.Owner != "" && sh.Owner != before.Owner {
+		v.Claimed = time.Now().Unix()
+	}
+	if sh.Position != before.Position {
+		v.Moved = time.Now().Unix()
+	}
+	return v
 }
 
 // Shards implements [state.Store]; they are ordered by id.
@@ -383,12 +396,13 @@ func (s *Store) change(ctx context.Context, st state.Stream, id string, to func(
 			}
 		}
 		sh, err := shardOf(row)
+		before := sh
 		if err == nil {
 			sh, err = to(sh)
 		}
 		if err == nil {
 			var written rows.Row
-			if written, err = s.rows.Write(ctx, row, encode(storedOf(sh))); err == nil {
+			if written, err = s.rows.Write(ctx, row, encode(storedOf(before, sh))); err == nil {
 				s.remember(written, sh.Owner != "")
 				return sh.Shard, nil
 			}
