@@ -154,15 +154,17 @@ func (a advice) text(o letters.Outline, place string) string {
 		}
 		return fmt.Sprintf("[%d]", slices.Index(commands, command)+1)
 	})
-	text := wrapped(strings.ReplaceAll(do, "`", ""), tableWidth)
+	text := wrapped(strings.ReplaceAll(do, "`", ""), adviceWidth)
 	for i, command := range commands {
 		text += fmt.Sprintf("\n  [%d] %s", i+1, plain(command))
 	}
 	if strings.Contains(text, "dlq redrive") && !strings.Contains(text, "--allow") {
-		text += "\n" + wrapped("A route that refuses redriven records needs --allow "+shellQuoted(route)+". First see that the record cannot undo a later change.", tableWidth)
+		text += "\n" + wrapped("A route that refuses redriven records needs --allow "+shellQuoted(route)+". First see that the record cannot undo a later change.", adviceWidth)
 	}
 	return text
 }
+
+const adviceWidth = 100 // columns
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+-]+$`)
 

@@ -296,7 +296,7 @@ func (r *replaying) tell(rec *sluice.Record, routes []*sluice.Route, err error) 
 		_ = json.NewEncoder(r.c.stdout).Encode(line)
 		return
 	}
-	fmt.Fprintf(r.c.stdout, "%s %s %s: %s\n", plain(line.Table), plain(line.Event), cutText(string(line.Keys), 80), plain(text))
+	fmt.Fprintf(r.c.stdout, "%s %s %s: %s\n", plain(line.Table), plain(line.Event), singleLine(string(line.Keys)), plain(text))
 }
 
 // failedFile keeps what failed, a line each. It is made with the first.

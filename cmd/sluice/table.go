@@ -10,13 +10,11 @@ import (
 	"golang.org/x/term"
 )
 
-const (
-	tableWidth  = 100 // columns of a table that is not printed to a terminal
-	leastColumn = 12  // to which a column may be cut
-)
+// leastColumn is the width to which a column may be cut.
+const leastColumn = 12
 
-// table is text in columns under heads. What has no room in the width of the
-// terminal is cut.
+// table is text in columns under heads. On a terminal, columns without room are cut. In
+// a pipe or a file nothing is.
 type table struct {
 	heads []string
 	whole []string // heads of columns that are never cut
@@ -35,7 +33,18 @@ func (t *table) row(cells ...any) {
 // print prints the table, and says on stderr which columns it has cut. more says
 // what shows them whole.
 func (t *table) print(stdout, stderr io.Writer, more string) error {
-	widths := t.widths(widthOf(stdout))
+	text, names := t.fit(widthOf(stdout))
+	_, err := io.WriteString(stdout, text)
+	if len(names) > 0 {
+		fmt.Fprintf(stderr, "cut to fit: %s; %s\n", strings.Join(names, ", "), more)
+	}
+	return err
+}
+
+// fit returns the table in so many columns, and the heads of those that it has cut. 0
+// cuts nothing.
+func (t *table) fit(room int) (text string, names []string) {
+	widths := t.widths(room)
 	cut := make([]bool, len(widths))
 	var b strings.Builder
 	for _, row := range append([][]string{t.heads}, t.rows...) {
@@ -49,31 +58,26 @@ func (t *table) print(stdout, stderr io.Writer, more string) error {
 		}
 		b.WriteByte('\n')
 	}
-	_, err := io.WriteString(stdout, b.String())
-	var names []string
 	for i, head := range t.heads {
 		if cut[i] {
 			names = append(names, strings.TrimSpace(head))
 		}
 	}
-	if len(names) > 0 {
-		fmt.Fprintf(stderr, "cut to fit: %s; %s\n", strings.Join(names, ", "), more)
-	}
-	return err
+	return b.String(), names
 }
 
-// widthOf is how many columns a table may have.
+// widthOf returns the width of a terminal; 0 if stdout is none.
 func widthOf(stdout io.Writer) int {
 	if file, ok := stdout.(interface{ Fd() uintptr }); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return width
 		}
 	}
-	return tableWidth
+	return 0
 }
 
 // widths are the widths of the columns: those of their content. If that exceeds
-// the room, the widest are made narrower.
+// the room, the widest are made narrower. 0 is room for all.
 func (t *table) widths(room int) []int {
 	widths := make([]int, len(t.heads))
 	for _, row := range append([][]string{t.heads}, t.rows...) {
@@ -85,7 +89,7 @@ func (t *table) widths(room int) []int {
 	for _, w := range widths {
 		over += w
 	}
-	for ; over > 0; over-- {
+	for ; room > 0 && over > 0; over-- {
 		widest := -1
 		for i, w := range widths {
 			if w > leastColumn && !slices.Contains(t.whole, t.heads[i]) && (widest < 0 || w > widths[widest]) {

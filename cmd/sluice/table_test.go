@@ -18,14 +18,24 @@ func TestTable(t *testing.T) {
 			"KEY   N\n日本  1\nabcd  2\ne\u0301     3\n", ""},
 		"the widest are cut": {table{heads: []string{"ID", "KEY", "ERROR"}, whole: []string{"ID"}, rows: [][]string{{long[:40], long, "日本" + long}}},
 			"ID                                        KEY                           ERROR\n" +
-				long[:40] + "  " + long[:27] + "…  日本" + long[:23] + "…\n", "cut to fit: KEY, ERROR; --json has all of it\n"},
+				long[:40] + "  " + long[:27] + "…  日本" + long[:23] + "…\n", "KEY, ERROR"},
 		"no narrower than can be read": {table{heads: []string{"ID", "KEY"}, whole: []string{"ID"}, rows: [][]string{{long + long[:20], long}}},
-			"ID" + strings.Repeat(" ", 100) + "KEY\n" + long + long[:20] + "  " + long[:11] + "…\n", "cut to fit: KEY; --json has all of it\n"},
+			"ID" + strings.Repeat(" ", 100) + "KEY\n" + long + long[:20] + "  " + long[:11] + "…\n", "KEY"},
 	} {
-		var out, problems strings.Builder
-		if err := tt.print(&out, &problems, "--json has all of it"); err != nil || out.String() != tt.want || problems.String() != tt.cut {
-			t.Errorf("%s: %v\n%s%s\nwant\n%s%s", name, err, &out, &problems, tt.want, tt.cut)
+		if text, cut := tt.fit(100); text != tt.want || strings.Join(cut, ", ") != tt.cut {
+			t.Errorf("%s:\n%s%s\nwant\n%s%s", name, text, cut, tt.want, tt.cut)
 		}
+	}
+}
+
+// A pipe and a file get everything.
+func TestTableInAPipe(t *testing.T) {
+	long := strings.Repeat("0123456789", 30)
+	var out, problems strings.Builder
+	pipe := table{heads: []string{"KEY", "ERROR"}, rows: [][]string{{long, long}}}
+	want := "KEY" + strings.Repeat(" ", 299) + "ERROR\n" + long + "  " + long + "\n"
+	if err := pipe.print(&out, &problems, "--json has all of it"); err != nil || out.String() != want || problems.Len() > 0 {
+		t.Errorf("%v\n%s%s\nwant\n%s", err, &out, &problems, want)
 	}
 }
 
