@@ -12,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -105,6 +107,18 @@ type shardState struct {
 	Owner    string    `json:"owner,omitempty"` // who had it last, and has not released it
 	Epoch    uint64    `json:"epoch"`
 	Created  time.Time `json:"created,omitzero"` // as its id says
+
+	// Of a state table only.
+	OwnerState holders.State `json:"ownerState,omitempty"`
+	Claimed    time.Time     `json:"claimed,omitzero"` // since when the owner has it
+	Moved      time.Time     `json:"moved,omitzero"`   // when the position of an owned shard changed last
+}
+
+func (sh *shardState) settledTo() string {
+	if sh.Finished { // its number would leave no room to say so
+		return "the end"
+	}
+	return state.Position{Sequence: sh.Position}.String()
 }
 
 // applicationState is the stored state of one application.
@@ -114,6 +128,7 @@ type applicationState struct {
 	Backfills   []snapshot.Stored  `json:"backfills"`
 	Gaps        []string           `json:"gaps"`
 	DeadLetters []deadletter.Count `json:"deadLetters"`
+	Workers     []workerState      `json:"workers,omitempty"` // of a state table
 }
 
 func readStreams(ctx context.Context, store statestore.Store, app string) ([]streamState, error) {
@@ -164,6 +179,12 @@ func readApplication(ctx context.Context, store statestore.Store, app string) (a
 	if a.Streams, err = readStreams(ctx, store, app); err != nil {
 		return a, err
 	}
+	workers, err := readWorkers(ctx, store, app)
+	if err != nil {
+		return a, err
+	}
+	addHolders(a.Streams, workers)
+	a.Workers = workerStates(workers)
 	backfills, err := snapshot.List(ctx, store, app)
 	if err != nil {
 		return a, err
@@ -188,9 +209,11 @@ func stateListCommand(c *cli) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List streams, backfills, gaps and dead letters",
+		Short: "List streams, workers, backfills, gaps and dead letters",
 		Long: `List streams, backfills, gaps and dead letters, of all applications unless
---application names one.`,
+--application names one. Of a state table the command also lists the workers: those that
+live, those that are silent or fenced and still have shards, and how many shards each has.
+It watches their heartbeats for 1 to 4 s, and changes nothing.`,
 		Example: `  sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -202,19 +225,21 @@ func stateListCommand(c *cli) *cobra.Command {
 				if wanted := file.application; wanted != "" && len(apps) > 0 && !slices.Contains(apps, wanted) {
 					fmt.Fprintf(c.stderr, "nothing is stored of the application %q; %s\n", wanted, applicationsOf(wanted, apps))
 				}
-				all := []applicationState{}
-				var unreadable []error
-				for _, app := range apps {
-					if file.application != "" && app != file.application {
-						continue
-					}
-					a, err := readApplication(cmd.Context(), store, app)
-					unreadable = append(unreadable, err)
-					all = append(all, a)
+				some := len(apps) > 0
+				apps = slices.DeleteFunc(apps, func(app string) bool { return file.application != "" && app != file.application })
+				all, unreadable := make([]applicationState, len(apps)), make([]error, len(apps))
+				var reading errgroup.Group // workers of a table are watched for a while
+				reading.SetLimit(8)
+				for i, app := range apps {
+					reading.Go(func() error {
+						all[i], unreadable[i] = readApplication(cmd.Context(), store, app)
+						return nil
+					})
 				}
+				_ = reading.Wait()
 				if asJSON {
 					err = printJSON(c.stdout, all)
-				} else if len(all) > 0 || len(apps) == 0 {
+				} else if len(all) > 0 || !some {
 					err = c.printStates(all)
 				}
 				return errors.Join(append(unreadable, err)...)
@@ -245,6 +270,9 @@ func (c *cli) printStates(all []applicationState) error {
 			t.row("  "+s.Table, begun(s), len(s.Shards), open, s.ARN)
 		}
 		if err := t.print(c.stdout, c.stderr, "--json has all of it"); err != nil {
+			return err
+		}
+		if err := c.printWorkers(a.Workers); err != nil {
 			return err
 		}
 		for _, b := range a.Backfills {
@@ -293,7 +321,9 @@ func stateShowCommand(c *cli) *cobra.Command {
 		Use:   "show TABLE|STREAM",
 		Short: "Show the shards of a table's streams and their positions",
 		Long: `Show the shards of a table's streams, parents before children, and how far each is
-settled.`,
+settled. Of a state table the command also says since when the owner has a shard, how long
+ago its position moved, and whether the owner is silent or fenced. These times are of the
+workers' clocks.`,
 		Example:           `  sluice state show orders`,
 		Args:              oneStream,
 		ValidArgsFunction: file.complete,
@@ -303,24 +333,18 @@ settled.`,
 				if err != nil {
 					return err
 				}
+				workers, err := readWorkers(cmd.Context(), store, app)
+				if err != nil {
+					return err
+				}
+				addHolders(streams, workers)
 				if asJSON {
 					return printJSON(c.stdout, streams)
 				}
+				_, shared := store.(holders.Lister)
 				for _, s := range streams {
 					fmt.Fprintf(c.stdout, "%s, begun at %s\n", s.ARN, begun(s))
-					t := &table{heads: []string{"  SHARD", "SETTLED TO", "CREATED", "PARENT", "EPOCH", "OWNER"}, whole: []string{"  SHARD"}}
-					for _, sh := range s.Shards {
-						created := "-"
-						if !sh.Created.IsZero() {
-							created = sh.Created.Format(time.DateOnly)
-						}
-						settled := state.Position{Sequence: sh.Position}.String()
-						if sh.Finished { // its number would leave no room to say so
-							settled = "the end"
-						}
-						t.row("  "+sh.ID, settled, created, cmp.Or(endOfShard(sh.Parent), "-"), sh.Epoch, cmp.Or(sh.Owner, "-"))
-					}
-					if err := t.print(c.stdout, c.stderr, "--json has all of it"); err != nil {
+					if err := shardTable(s, shared).print(c.stdout, c.stderr, "--json has all of it"); err != nil {
 						return err
 					}
 				}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/state/dynamostate"
 )
 
 // A table is made, takes the state of a file, is shown, reset and changed as a file
@@ -92,6 +94,22 @@ func TestStateTable(t *testing.T) {
 	o.run(0, "state", "copy", "--from", place, "--to", back)
 	if got := o.run(0, "state", "show", recs[0].Table, "--state", back, "--json"); position(got) != position(shown) {
 		t.Errorf("it comes back as %s, and was %s", got, shown)
+	}
+	shared, err := dynamostate.New(localtest.DynamoDB(t), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shared.Claim(t.Context(), stream, recs[0].ShardID, "", "worker-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.run(0, "state", "list", "--state", place); !strings.Contains(got, "\n  worker-1  fenced  1\n") {
+		t.Errorf("%s\nwant the worker", got)
+	}
+	if got := o.run(0, "state", "show", recs[0].Table, "--state", place); !regexp.MustCompile(`  fenced worker-1 +\d+s ago +\d+s ago\n`).MatchString(got) {
+		t.Errorf("%s\nwant the worker", got)
 	}
 	o.run(0, "state", "reset", recs[0].Table, "--to", "TRIM_HORIZON", "--yes", "--state", place)
 	if got := o.run(0, "state", "show", recs[0].Table, "--state", place, "--json"); strings.Contains(got, "position") {

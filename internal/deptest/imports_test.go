@@ -78,11 +78,12 @@ var rules = []rule{
 	{pkgs: "internal/sqsclient"},
 	{pkgs: "internal/keyhash", ours: []string{"item"}, stdOnly: true},
 	{pkgs: "internal/rows", ours: []string{"internal/awsclient", "internal/awserror"}},
-	{pkgs: "state/dynamostate", ours: []string{"state", "internal/awserror", "internal/rows", "internal/staterules"}},
+	{pkgs: "state/dynamostate", ours: []string{"state", "internal/awserror", "internal/holders", "internal/rows", "internal/staterules"}},
 	{pkgs: "internal/kcl", ours: []string{".", "state", "internal/awserror"}},
 	{pkgs: "internal/statestore", ours: []string{"state/...", "internal/access", "internal/awserror", "internal/staterules"}},
 	{pkgs: "state/...", ours: []string{"internal/access", "internal/staterules"}},
 	{pkgs: "internal/staterules", stdOnly: true},
+	{pkgs: "internal/holders", stdOnly: true},
 	{pkgs: "state/statetest", ours: []string{"internal/staterules", "state"}},
 	// What handlers ask for, and sinks do.
 	{pkgs: "effect/dynamo", ours: []string{"."}, stdOnly: true},
@@ -122,7 +123,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/brake", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/kcl", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/backoff", "internal/brake", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/holders", "internal/kcl", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

@@ -1,0 +1,109 @@
+package dynamostate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/holders"
+	"github.com/sluicehq/sluice/internal/staterules"
+)
+
+// Workers lists the owners of an application, ordered by name: those that live, those
+// that ended in the last 7 days, and all that have a shard. It is for people and changes
+// nothing. It watches until each worker has written its heartbeat: for about a second, and
+// for 4 s if one is silent.
+func (s *Store) Workers(ctx context.Context, app string) ([]holders.Worker, error) {
+	if err := errors.Join(ctx.Err(), staterules.Application(app)); err != nil {
+		return nil, err
+	}
+	all := make(map[string]*holders.Worker)
+	if err := s.watchAll(ctx, app, all); err != nil {
+		return nil, err
+	}
+	streams, err := s.Streams(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range streams {
+		for part := range uint32(spread) {
+			for row, err := range s.rows.List(ctx, shardsOf(st, part), "", 0) {
+				var v storedShard
+				if err == nil {
+					err = decode(row, &v)
+				}
+				if err != nil {
+					return nil, err
+				}
+				if v.Owner == "" {
+					continue
+				}
+				w := all[v.Owner]
+				if w == nil {
+					w = &holders.Worker{Name: v.Owner, State: holders.Fenced} // it had a row to claim: that expired
+					all[v.Owner] = w
+				}
+				w.Shards = append(w.Shards, holders.Held{StreamARN: st.ARN, ShardID: row.Sort, Claimed: wall(v.Claimed), Moved: wall(v.Moved)})
+			}
+		}
+	}
+	var workers []holders.Worker
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		w := all[name]
+		slices.SortFunc(w.Shards, func(a, b holders.Held) int {
+			return cmp.Or(strings.Compare(a.StreamARN, b.StreamARN), strings.Compare(a.ShardID, b.ShardID))
+		})
+		workers = append(workers, *w)
+	}
+	return workers, nil
+}
+
+// wall returns the time of a row; zero if it has none.
+func wall(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
+// watchAll adds the members to all. A member lives when its row changes.
+func (s *Store) watchAll(ctx context.Context, app string, all map[string]*holders.Worker) error {
+	var first map[string]string // tokens by name
+	for begun := time.Now(); ; {
+		tokens, doubtful := make(map[string]string), false
+		for row, err := range s.rows.List(ctx, membersOf(app), "", 0) {
+			if err != nil {
+				return err
+			}
+			var m storedMember
+			if err := decode(row, &m); err != nil {
+				return err
+			}
+			w := &holders.Worker{Name: row.Sort, State: holders.Living}
+			switch {
+			case m.Fenced:
+				w.State, w.Ended = holders.Fenced, wall(m.Expires).Add(-keepFenced)
+			case first == nil || first[row.Sort] == row.Token:
+				w.State, doubtful = holders.Silent, true
+			}
+			tokens[row.Sort], all[row.Sort] = row.Token, w
+		}
+		if first == nil {
+			first = tokens
+		}
+		if !doubtful || time.Since(begun) >= silentAfter {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookDoubtful):
+		}
+	}
+}
+
+var _ holders.Lister = (*Store)(nil)
