@@ -77,6 +77,13 @@ func TestTwoDaemons(t *testing.T) {
 
 	third := startChild(t, "echo", nil, tb.args(place)...)
 	third.until("msg=starting", 1)
+	localtest.Await(t, "the second worker's shard in the status of the third", func() string {
+		_, body := third.ask("GET", "/")
+		if strings.Contains(body, "\nworker ") && strings.Contains(body, ": 0 of 1 open shard, ") {
+			return ""
+		}
+		return body
+	})
 	second.signal(syscall.SIGTERM)
 	if code := second.exit(); code != 0 {
 		t.Fatalf("exit code %d after SIGTERM:\n%s", code, second.output())

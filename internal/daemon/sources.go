@@ -32,6 +32,7 @@ type sources struct {
 	life      *life
 	repairs   []string // see Options.Repairs
 	letters   *kept
+	open      openShards
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
 	consumer  *queue.Consumer // nil without queues
@@ -50,7 +51,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	flows := o.Limits
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
-	streamHooks := metrics.Poller()
+	streamHooks := s.open.counted(metrics.Poller())
 	if _, shared := statestore.Table(o.State); shared {
 		streamHooks = letters.adopted(streamHooks)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 type status struct {
 	Application string             `json:"application"`
 	Version     string             `json:"version"`
+	Worker      string             `json:"worker,omitempty"` // its name in the state; empty without tables
 	Started     time.Time          `json:"started"`
 	Ready       bool               `json:"ready"`
 	Reasons     []string           `json:"reasons"` // why it is not
@@ -37,7 +39,8 @@ type tableStatus struct {
 	Table      string        `json:"table"`
 	LagSeconds float64       `json:"lagSeconds"` // the largest of its shards
 	Unsettled  uint64        `json:"unsettled"`
-	Shards     []shardStatus `json:"shards"`
+	OpenShards int           `json:"openShards"` // also those that other workers read, or that wait
+	Shards     []shardStatus `json:"shards"`     // that this worker reads
 }
 
 type shardStatus struct {
@@ -83,7 +86,7 @@ func (s *sources) status() (st status) {
 		st.Reasons = []string{}
 	}
 	if s.poller != nil {
-		st.Tables = tablesOf(s.poller.Shards())
+		st.Worker, st.Tables = s.poller.Owner(), tablesOf(s.poller.Shards(), s.open.byTable())
 	}
 	if s.backfills != nil {
 		for _, b := range s.backfills.all {
@@ -133,20 +136,29 @@ func (st *status) awaited() (all []string) {
 	return all
 }
 
-// tablesOf groups shards, which are ordered by table.
-func tablesOf(shards []poller.Status) []tableStatus {
-	tables := []tableStatus{}
+// tablesOf groups shards by table. open are the open shards of each table.
+func tablesOf(shards []poller.Status, open map[string]int) []tableStatus {
+	byTable := make(map[string]*tableStatus)
+	for table, n := range open {
+		byTable[table] = &tableStatus{Table: table, OpenShards: n, Shards: []shardStatus{}}
+	}
 	for _, sh := range shards {
-		if n := len(tables); n == 0 || tables[n-1].Table != sh.Shard.Table {
-			tables = append(tables, tableStatus{Table: sh.Shard.Table})
+		t := byTable[sh.Shard.Table]
+		if t == nil {
+			t = &tableStatus{Table: sh.Shard.Table}
+			byTable[t.Table] = t
 		}
-		t := &tables[len(tables)-1]
 		one := shardStatus{ID: sh.Shard.ID, Position: sh.Position, LagSeconds: sh.Lag.Seconds(), Unsettled: sh.Unsettled, LastPoll: sh.LastPoll}
 		if sh.Err != nil {
 			one.Error = plain(sh.Err)
 		}
 		t.LagSeconds, t.Unsettled = max(t.LagSeconds, one.LagSeconds), t.Unsettled+one.Unsettled
 		t.Shards = append(t.Shards, one)
+		t.OpenShards = max(t.OpenShards, len(t.Shards)) // the lineage may be told later
+	}
+	tables := []tableStatus{}
+	for _, name := range slices.Sorted(maps.Keys(byTable)) {
+		tables = append(tables, *byTable[name])
 	}
 	return tables
 }
@@ -173,6 +185,9 @@ func statusPage(now func() status) http.Handler {
 func (st *status) text(b *strings.Builder) {
 	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
 	line("%s, version %s, running for %v", st.Application, st.Version, time.Since(st.Started).Round(time.Second))
+	if st.Worker != "" {
+		line("worker %s", st.Worker)
+	}
 	if st.Ready {
 		line("ready")
 	} else {
@@ -214,7 +229,11 @@ func (st *status) text(b *strings.Builder) {
 		line(": %s", firstLine(r.Error))
 	}
 	for _, t := range st.Tables {
-		line("\ntable %s: %s, lag %s, %s unsettled", t.Table, plural(len(t.Shards), "shard"), seconds(t.LagSeconds), plural(int(t.Unsettled), "record"))
+		shown := plural(t.OpenShards, "shard")
+		if n := len(t.Shards); n < t.OpenShards {
+			shown = fmt.Sprintf("%d of %s", n, plural(t.OpenShards, "open shard"))
+		}
+		line("\ntable %s: %s, lag %s, %s unsettled", t.Table, shown, seconds(t.LagSeconds), plural(int(t.Unsettled), "record"))
 		shards := slices.Clone(t.Shards)
 		slices.SortStableFunc(shards, func(a, b shardStatus) int { return cmp.Compare(b.LagSeconds, a.LagSeconds) })
 		w := rows(b)

@@ -26,6 +26,10 @@ type proof struct {
 // shared is a store that several processes share.
 type shared interface{ SilentAfter() time.Duration }
 
+// Owner returns the name under which the poller claims shards now. It changes when the
+// store finds the poller silent.
+func (p *Poller) Owner() string { return p.owner.now() }
+
 func newOwner(base string) string { return base + "/" + rand.Text()[:8] }
 
 func (o *owner) begin(name string, store any) {

@@ -114,6 +114,9 @@ func TestAFencedClaimIsRepeatedUnderAnotherName(t *testing.T) {
 		r := start(t, s, got.handle, o)
 		pass(2 * time.Second)
 		want(t, "handled", got.all(), "a/1")
+		if name := r.p.Owner(); !strings.HasPrefix(name, "me/") {
+			t.Errorf("it goes on as %s", name)
+		}
 		r.mustEnd()
 		if all, err := store.Shards(t.Context(), stream); err != nil || len(all) != 1 || !strings.HasPrefix(all[0].Owner, "me/") && all[0].Owner != "" {
 			t.Errorf("stored %+v, %v", all, err)
