@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -138,12 +139,22 @@ func TestAFencedWorkerLosesItsShardsAtOnce(t *testing.T) {
 			}
 			return nil
 		}}
-		r := start(t, s, func(context.Context, *sluice.Record) error { return nil }, testOptions(shared, "orders"))
+		var logged atomic.Value
+		o := testOptions(shared, "orders")
+		o.Logger = slog.New(slog.NewTextHandler(writer(func(line string) {
+			if strings.Contains(line, `"shard ended"`) {
+				logged.CompareAndSwap(nil, line)
+			}
+		}), nil))
+		r := start(t, s, func(context.Context, *sluice.Record) error { return nil }, o)
 		pass(30 * time.Second)
 		fence.Store(true)
 		pass(4 * time.Second)
 		if log := r.log(); log != "started a, lease lost a, started a" {
 			t.Errorf("events: %s", log)
+		}
+		if line, _ := logged.Load().(string); !strings.Contains(line, "level=WARN") || !strings.Contains(line, "this one claims it again if none does") {
+			t.Errorf("the log of the lost shard: %s", line)
 		}
 		r.mustEnd()
 	})

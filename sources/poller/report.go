@@ -21,10 +21,14 @@ func (p *Poller) started(s Shard, after sluice.Sequence) {
 
 func (p *Poller) ended(s Shard, end End, err error) {
 	level := slog.LevelInfo
-	if end != EndFinished && end != EndStopped && end != EndMoved {
+	args := []any{"table", s.Table, "shard", s.ID, "end", string(end)}
+	switch end {
+	case EndFinished, EndStopped, EndMoved:
+	case EndLost:
+		level, args = slog.LevelWarn, append(args, "next", "another worker may read the shard; this one claims it again if none does")
+	default:
 		level = slog.LevelError
 	}
-	args := []any{"table", s.Table, "shard", s.ID, "end", string(end)}
 	if err != nil {
 		args = append(args, "error", err)
 	}
