@@ -20,6 +20,9 @@ const (
 	// settleFor is how long the members must be the same before shards move, so that
 	// workers that start together are one change.
 	settleFor = 3 * time.Second
+	// movingFor is how long members are listed each settleFor after one has come: the
+	// plans of others change while they are carried out.
+	movingFor = 30 * time.Second
 	// replaceFor is how long the others wait after an owner has ended: in a rolling
 	// deployment another one comes, and needs a share.
 	replaceFor = time.Minute
@@ -222,7 +225,11 @@ func (s *Store) offer(ctx context.Context, app, owner string, leaving bool) (off
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer s.members.tell(ctx, o)
-	if o.old(listEvery) {
+	every := listEvery
+	if time.Since(o.came) < movingFor {
+		every = settleFor
+	}
+	if o.old(every) {
 		if err := s.members.list(ctx, o, app); err != nil {
 			return nil, err
 		}
