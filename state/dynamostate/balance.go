@@ -201,14 +201,11 @@ func (s *Store) gifts(app, owner string) (ready []state.Lease, waiting bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, g := range s.given {
-		if g.lease.Stream.Application != app || g.lease.Owner != owner {
-			continue
-		}
 		age := time.Since(g.offered)
 		switch {
 		case age > giveFor+avoidFor || !g.released && age > giveFor:
 			delete(s.given, k)
-		case g.released:
+		case g.released || g.lease.Stream.Application != app || g.lease.Owner != owner:
 		default:
 			waiting = true
 			if age >= announceFor {

@@ -266,6 +266,9 @@ func (s *Store) stillHeld(ctx context.Context, app string, k rows.Key, owner str
 func (s *Store) noteHeld(k rows.Key, before heldShard, owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if owner != "" {
+		delete(s.reserved, k)
+	}
 	switch {
 	case owner == "":
 		delete(s.held, k)
