@@ -415,3 +415,56 @@ func TestTwoPollersShareAStore(t *testing.T) {
 		second.mustEnd()
 	})
 }
+
+// counted counts the positions that a store is given.
+type counted struct {
+	sharedStore
+	writes atomic.Int64
+}
+
+func (c *counted) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
+	c.writes.Add(int64(len(cs)))
+	return c.Store.Checkpoint(ctx, cs)
+}
+
+// In a store that several processes share, a worker with many busy shards stores each
+// less often. The end of a shard waits for nothing, nor does the end of Run.
+func TestBusyShardsOfASharedStoreTakeTurns(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		shards := crowd(s, "orders", 40, 1, "")
+		var got sink
+		shared := &counted{sharedStore: sharedStore{Store: store}}
+		o := testOptions(shared, "orders")
+		o.BusyInterval = time.Second
+		r := start(t, s, got.handle, o)
+		put := func(seconds int) {
+			for range seconds {
+				for _, sh := range shards {
+					s.put(sh, "k")
+				}
+				pass(time.Second)
+				r.unready("")
+			}
+		}
+		put(4)
+		before := shared.writes.Load()
+		put(10)
+		if n := shared.writes.Load() - before; n < 10*19 || n > 10*20 {
+			t.Errorf("%d writes in 10 seconds, want 20 a second", n)
+		}
+		child := &stubShard{id: "child", parent: shards[0].id}
+		s.put(child, "k")
+		s.with(func() {
+			shards[0].closed = true
+			st := s.streams[stubARN("orders")]
+			st.shards = append(st.shards, child)
+		})
+		pass(2 * time.Second)
+		want(t, "handled of the child", got.of("c"), "child/1")
+		r.mustEnd()
+		if all := stored(t, store, "orders"); strings.Count(all, "@15") != 40 {
+			t.Errorf("stored: %s, want each at its last record", all)
+		}
+	})
+}

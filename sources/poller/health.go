@@ -51,7 +51,7 @@ type HeldItem struct {
 // not return. NotReady takes short locks and makes no call.
 func (p *Poller) NotReady() []string {
 	reasons := p.health.reasons(p.o.CallTimeout)
-	if shards, since := p.checkpoints.Unproven(p.o.CheckpointEvery + p.o.StaleAfter); len(shards) > 0 {
+	if shards, since := p.checkpoints.Unproven(p.o.StaleAfter); len(shards) > 0 {
 		reasons = append(reasons, fmt.Sprintf("state store: the positions of %d shards (such as %s), which were settled after %s, are not stored, so that records come again after a restart: see that it has room and can be written",
 			len(shards), shards[0], since.Format(time.RFC3339)))
 	}

@@ -95,7 +95,7 @@ type Options struct {
 	MaxMemory int64
 
 	DiscoverEvery   time.Duration // between full listings of shards; the end of a shard brings the next one forward (default 1 min)
-	CheckpointEvery time.Duration // between writes of the positions of all shards (default 1 s)
+	CheckpointEvery time.Duration // between writes of a position (default 1 s); for a shared store at least a second for each 20 shards that move
 	HeartbeatEvery  time.Duration // between heartbeats to the store (default 1 s)
 	CallTimeout     time.Duration // of one call to the service or the store (default 10 s)
 	StartTimeout    time.Duration // for a response of the service at the start (default 5 s)

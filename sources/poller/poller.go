@@ -64,12 +64,19 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	p.owner.begin(o.Owner, o.Store)
 	p.quotas = quota.NewPool(o.MaxMemory, len(o.Streams), o.CallsPerTable)
 	p.store = newStore(o, &p.health)
-	p.checkpoints = checkpoints.New(checkpoints.Config{
-		Store: p.store, Every: o.CheckpointEvery, Done: p.checkpointed, RetryIn: storeRetry, Panicked: panicked,
-	})
+	c := checkpoints.Config{Store: p.store, Every: o.CheckpointEvery, Done: p.checkpointed, RetryIn: storeRetry, Panicked: panicked}
+	if p.owner.silent > 0 {
+		c.PerSecond = sharedPositions
+	}
+	p.checkpoints = checkpoints.New(c)
 	p.gaps = newGaps(o, p.store)
 	return p, nil
 }
+
+// sharedPositions limits the positions that a worker stores in a second, on average, in
+// a store that several processes share: a DynamoDB table bills about 32 USD a month for
+// them. With more moving shards each waits longer for its turn.
+const sharedPositions = 20
 
 // Run reads until ctx ends, and then returns within Options.Grace: readers stop,
 // the flows settle their records, the positions are stored and the shards

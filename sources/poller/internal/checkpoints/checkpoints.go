@@ -32,13 +32,17 @@ type Holding struct {
 
 	// Guarded by the Checkpointer's lock.
 	agreed  time.Time // last time that the settled position was stored
+	tried   time.Time // last write of a position, if PerSecond is set
 	waiters []chan error
 }
 
-// Config configures a Checkpointer. No field may be nil or 0.
+// Config configures a Checkpointer. No field but PerSecond may be nil or 0.
 type Config struct {
 	Store Store
 	Every time.Duration // between writes
+	// PerSecond limits the positions that are stored in a second on average, without
+	// those that a Flush waits for. 0 is no limit.
+	PerSecond int
 	// Done is called after each round, with the first error of the round.
 	Done func(shards int, took time.Duration, err error)
 	// RetryIn is the delay of Flush after a number of consecutive failures.
@@ -53,9 +57,11 @@ type Config struct {
 type Checkpointer struct {
 	config Config
 
+	kick chan struct{} // has room for one
+
 	mu   sync.Mutex
 	held map[*Holding]struct{}
-	kick chan struct{} // has room for one
+	pace pace
 }
 
 // New returns a Checkpointer without Holdings.
@@ -178,16 +184,21 @@ func (c *Checkpointer) await(ctx context.Context, done <-chan error, try <-chan 
 
 // write is a position in a call to the store.
 type write struct {
-	holding *Holding
-	waiters []chan error
+	holding  *Holding
+	position state.Position
+	waiters  []chan error
 }
 
-// Round stores every moved position.
+// Round stores every moved position that PerSecond allows.
 func (c *Checkpointer) Round(ctx context.Context) {
-	writes, cs := c.moved()
-	if len(cs) == 0 {
+	writes := c.moved()
+	if len(writes) == 0 {
 		c.config.Done(0, 0, nil)
 		return
+	}
+	cs := make([]state.Checkpoint, len(writes))
+	for i, w := range writes {
+		cs[i] = state.Checkpoint{Lease: w.holding.Lease, Position: w.position}
 	}
 	start := time.Now()
 	errs := c.config.Store.Checkpoint(ctx, cs)
@@ -200,7 +211,7 @@ func (c *Checkpointer) Round(ctx context.Context) {
 		switch {
 		case err == nil:
 			c.mu.Lock()
-			w.holding.Stored, w.holding.agreed = cs[i].Position, start
+			w.holding.Stored, w.holding.agreed = w.position, start
 			c.mu.Unlock()
 		case errors.Is(err, state.ErrLeaseLost):
 			c.mu.Lock()
@@ -216,9 +227,9 @@ func (c *Checkpointer) Round(ctx context.Context) {
 	c.config.Done(len(cs), time.Since(start), first)
 }
 
-// moved observes every Holding and returns the positions to store. The lock prevents
-// observing a dropped Holding.
-func (c *Checkpointer) moved() (writes []write, cs []state.Checkpoint) {
+// moved observes every Holding and returns the positions to store now. The lock
+// prevents observing a dropped Holding.
+func (c *Checkpointer) moved() (writes []write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer func() { // after a panic in a hook no Flush waits for ever
@@ -229,6 +240,7 @@ func (c *Checkpointer) moved() (writes []write, cs []state.Checkpoint) {
 			panic(v)
 		}
 	}()
+	var others []write
 	for h := range c.held {
 		h.Observe()
 		pos, waiters := h.Position(), h.waiters
@@ -238,10 +250,13 @@ func (c *Checkpointer) moved() (writes []write, cs []state.Checkpoint) {
 			tellAll(waiters, nil)
 			continue
 		}
-		writes = append(writes, write{h, waiters})
-		cs = append(cs, state.Checkpoint{Lease: h.Lease, Position: pos})
+		if w := (write{h, pos, waiters}); len(waiters) > 0 {
+			writes = append(writes, w)
+		} else {
+			others = append(others, w)
+		}
 	}
-	return writes, cs
+	return append(writes, c.paced(others)...)
 }
 
 func tellAll(waiters []chan error, err error) {
@@ -250,11 +265,13 @@ func tellAll(waiters []chan error, err error) {
 	}
 }
 
-// Unproven returns the shards whose watermark moved longer than bound ago and has not
-// been stored since, and the earliest such time.
-func (c *Checkpointer) Unproven(bound time.Duration) (shards []string, since time.Time) {
+// Unproven returns the shards whose watermark moved and has not been stored since. The
+// move is longer ago than late, beyond the time that PerSecond lets a shard wait; since
+// is the earliest such time.
+func (c *Checkpointer) Unproven(late time.Duration) (shards []string, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	bound := late + c.interval()
 	for h := range c.held {
 		if time.Since(h.agreed) > bound && h.Position() != h.Stored {
 			shards = append(shards, h.Lease.ShardID)
