@@ -38,8 +38,8 @@ type storedMember struct {
 	Store  string `dynamodbav:"store"` // the id of the Store that joined last under this name
 	Beats  uint64 `dynamodbav:"beats"`
 	Fenced bool   `dynamodbav:"fenced"` // no beat counts any more
-	// Released counts the shards that the owner has released. Others look at those
-	// again when the number changes.
+	// Released counts the shards that the owner has released unfinished. Others look at
+	// its shards again when the number changes.
 	Released uint64 `dynamodbav:"released,omitempty"`
 	Takes    bool   `dynamodbav:"takes"`  // shards that others offer
 	Shards   int    `dynamodbav:"shards"` // that it has, or was offered

@@ -321,12 +321,13 @@ func (s *Store) checkpoint(ctx context.Context, c state.Checkpoint) error {
 
 // Release implements [state.Store].
 func (s *Store) Release(ctx context.Context, l state.Lease) error {
-	k := shardKey(l.Stream, l.ShardID)
+	k, finished := shardKey(l.Stream, l.ShardID), false
 	err := s.under(ctx, l, func(sh shard) (shard, error) {
-		sh.Owner, sh.next = "", s.nextOwner(k, l)
+		sh.Owner, sh.next, finished = "", s.nextOwner(k, l), sh.Position.Finished
 		return sh, nil
 	})
-	if !errors.Is(err, state.ErrLeaseLost) { // else it may have been made
+	// A finished shard needs no other worker. They see its end in Shards.
+	if !finished && !errors.Is(err, state.ErrLeaseLost) { // else it may have been made
 		s.members.noteReleased(l.Stream.Application, l.Owner)
 	}
 	s.drops(k, l)

@@ -260,6 +260,27 @@ func TestFleetSeesReleases(t *testing.T) {
 	})
 }
 
+// The end of a shard takes no requests of workers that have others.
+func TestFleetIgnoresEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4, 64)
+		minute := func() int64 {
+			before := f.requests.Load()
+			time.Sleep(time.Minute)
+			return f.requests.Load() - before
+		}
+		time.Sleep(time.Minute)
+		rest, w, id := minute(), f.workers[1], f.shards[1]
+		errs := w.Checkpoint(t.Context(), []state.Checkpoint{{Lease: w.mine[id], Position: state.Position{Finished: true}}})
+		if err := errors.Join(append(errs, w.Release(t.Context(), w.mine[id]))...); err != nil {
+			t.Fatal(err)
+		}
+		if n := minute(); n > rest+5 {
+			t.Errorf("%d requests in the minute after the end of a shard, %d before", n, rest)
+		}
+	})
+}
+
 // The next owner is the first living one of another Store.
 func TestNextOf(t *testing.T) {
 	row := func(watched time.Duration, fenced bool) *sighting {
