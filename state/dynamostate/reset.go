@@ -34,6 +34,7 @@ func (s *Store) ResetShards(ctx context.Context, st state.Stream, shardIDs ...st
 	if err := s.quiet(ctx, st.Application); err != nil {
 		return err
 	}
+	defer s.relist(st)
 	return each(ctx, shardIDs, func(ctx context.Context, id string) error { return s.remove(ctx, shardKey(st, id)) })
 }
 
@@ -73,6 +74,7 @@ func (s *Store) ResetStream(ctx context.Context, st state.Stream, start state.St
 		}
 		return err
 	}
+	s.relist(st)
 	shards, err := s.Shards(ctx, st)
 	if err != nil {
 		return err

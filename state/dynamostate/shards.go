@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -91,36 +90,6 @@ func storedOf(before, sh shard) storedShard {
 		v.Moved = time.Now().Unix()
 	}
 	return v
-}
-
-// Shards implements [state.Store]; they are ordered by id.
-func (s *Store) Shards(ctx context.Context, st state.Stream) ([]state.Shard, error) {
-	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
-		return nil, err
-	}
-	var parts [spread][]state.Shard
-	g, ctx := errgroup.WithContext(ctx)
-	for i := range parts {
-		g.Go(func() error {
-			for row, err := range s.rows.List(ctx, shardsOf(st, uint32(i)), "", 0) {
-				if err != nil {
-					return err
-				}
-				sh, err := shardOf(row)
-				if err != nil {
-					return err
-				}
-				parts[i] = append(parts[i], sh.Shard)
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	all := slices.Concat(parts[:]...)
-	slices.SortFunc(all, func(a, b state.Shard) int { return strings.Compare(a.ID, b.ID) })
-	return all, nil
 }
 
 // Finish implements [state.Store].
@@ -360,8 +329,10 @@ func (s *Store) Forget(ctx context.Context, st state.Stream, shardIDs ...string)
 }
 
 func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
-	row, err := s.rows.Get(ctx, shardKey(st, id))
-	s.noteHeld(row.Key, heldShard{}, "")
+	k := shardKey(st, id)
+	s.noteHeld(k, heldShard{}, "")
+	s.unlist(k)
+	row, err := s.rows.Get(ctx, k)
 	for err == nil && row.Exists() {
 		sh, err := shardOf(row)
 		if err != nil {

@@ -35,6 +35,7 @@ type Store struct {
 	given       map[rows.Key]gift      // by own members
 	avoid       map[string]time.Time   // members that did not take a gift
 	reserved    map[rows.Key]reservation
+	finished    map[string]finishedShards
 	generations map[state.Stream]string // of the streams that this Store reads
 	noted       map[string]bool         // applications
 }
@@ -54,6 +55,7 @@ func over(t rows.Table) *Store {
 	s := &Store{
 		rows: t, seen: make(map[rows.Key]rows.Row), held: make(map[rows.Key]heldShard), leases: make(map[rows.Key]heldLease),
 		given: make(map[rows.Key]gift), avoid: make(map[string]time.Time), reserved: make(map[rows.Key]reservation),
+		finished:    make(map[string]finishedShards),
 		generations: make(map[state.Stream]string), noted: make(map[string]bool),
 	}
 	s.members.rows, s.members.store, s.members.count = t, rand.Text(), s.countLeases

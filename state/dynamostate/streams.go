@@ -93,8 +93,10 @@ func (s *Store) Streams(ctx context.Context, app string) ([]state.Stream, error)
 	return all, nil
 }
 
-// began notes the generation of a stream whose start this Store has read.
+// began notes the generation of a stream whose start this Store has read. Since this
+// Store read its shards, it may have been reset.
 func (s *Store) began(st state.Stream, generation string) {
+	s.relist(st)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generations[st] = generation
