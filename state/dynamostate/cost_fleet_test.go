@@ -1,0 +1,177 @@
+package dynamostate
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+// meter counts the requests to a table, and their units.
+type meter struct {
+	rows.Table
+	mu   sync.Mutex
+	used map[string]usage // by kind of row
+}
+
+func (m *meter) count(partition string, u usage) {
+	kind, _, _ := strings.Cut(partition, "#")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used[kind] = m.used[kind].add(u)
+}
+
+// take returns what was used since the last call.
+func (m *meter) take() map[string]usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	used := m.used
+	m.used = make(map[string]usage)
+	return used
+}
+
+func units(bytes, of int) float64 { return math.Ceil(max(1, float64(bytes)) / float64(of)) }
+
+func (m *meter) Get(ctx context.Context, k rows.Key) (rows.Row, error) {
+	r, err := m.Table.Get(ctx, k)
+	m.count(k.Partition, usage{reads: 1, readUnits: units(sizeOf(r), bytesInAReadUnit)})
+	return r, err
+}
+
+func (m *meter) Write(ctx context.Context, seen rows.Row, set map[string]types.AttributeValue) (rows.Row, error) {
+	r, err := m.Table.Write(ctx, seen, set)
+	m.count(seen.Partition, usage{writes: units(sizeOf(r), bytesInAWriteUnit)})
+	return r, err
+}
+
+func (m *meter) List(ctx context.Context, partition, after string, limit int) iter.Seq2[rows.Row, error] {
+	return func(yield func(rows.Row, error) bool) {
+		bytes := 0
+		defer func() {
+			m.count(partition, usage{reads: 1, readUnits: units(bytes, bytesInAReadUnit)})
+		}()
+		for r, err := range m.Table.List(ctx, partition, after, limit) {
+			bytes += sizeOf(r)
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// ownFirst is a Store that claims its own shards before those of others.
+type ownFirst struct {
+	*Store
+	mine func(id string) bool
+}
+
+func (o ownFirst) Claim(ctx context.Context, st state.Stream, id, parent, owner string) (state.Shard, error) {
+	if !o.mine(id) {
+		return state.Shard{}, state.ErrHeld
+	}
+	return o.Store.Claim(ctx, st, id, parent, owner)
+}
+
+// Workers use the table as the model of the documented costs says.
+func TestFleetCosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const workers, shards = 4, 16
+		svc := streamtest.NewService(t)
+		orders := svc.CreateTable("orders", streamtest.TableOptions{Shards: shards})
+		table := &meter{Table: new(rows.Memory), used: make(map[string]usage)}
+		turn, begun := make(map[string]int), time.Now()
+		for i, sh := range orders.Shards() {
+			turn[sh.ID] = i % workers
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		t.Cleanup(running.Wait)
+		t.Cleanup(stop)
+		for i := range workers {
+			mine := func(id string) bool { return turn[id] == i || time.Since(begun) > 10*time.Second }
+			r := router.New()
+			r.Handle("*#*", func(context.Context, *sluice.Record) error { return nil })
+			p, err := poller.New(svc.Config(), r, poller.Options{Application: "sluice", Streams: []poller.Stream{{Table: "orders"}}, Start: poller.TrimHorizon,
+				Store: ownFirst{over(table), mine}, IdleInterval: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			running.Go(func() {
+				if err := p.Run(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		check := func(what string, w workload, during time.Duration) {
+			t.Helper()
+			model, used := make(map[string]usage), table.take()
+			for purpose, u := range w.perSecond() {
+				kind := "shards"
+				if purpose == "heartbeats" || purpose == "looks" || purpose == "lists of workers" {
+					kind = "members"
+				}
+				model[kind] = model[kind].add(u.times(during.Seconds()))
+			}
+			used["shards"] = used["shards"].add(used["streams"])
+			delete(used, "streams")
+			if len(used) != 2 {
+				t.Errorf("%s: rows of kinds that the model does not have: %v", what, used)
+			}
+			for kind, want := range model {
+				got := used[kind]
+				for _, n := range [][2]float64{{got.writes, want.writes}, {got.reads, want.reads}, {got.readUnits, want.readUnits}} {
+					if math.Abs(n[0]-n[1]) > max(5, 0.05*n[1]) {
+						t.Errorf("%s: rows of %s: %+v are used, the model says %.0f", what, kind, got, want)
+						break
+					}
+				}
+			}
+		}
+
+		time.Sleep(5*time.Minute + 15*time.Second)
+		table.take()
+		const rest = 10 * time.Minute // one look at each shard of others
+		time.Sleep(rest)
+		check("at rest", workload{workers: workers, shards: shards, life: math.MaxInt64}, rest)
+
+		const ends = 20 // in ten minutes: one look at each shard of others
+		for i := range ends {
+			orders.Roll(orders.Shards()[i].ID)
+			time.Sleep(30 * time.Second)
+		}
+		check("while shards end", workload{workers: workers, shards: shards, life: shards * 30 * time.Second}, ends*30*time.Second)
+
+		keys := make(map[string]string) // by shard
+		for i := 0; len(keys) < shards; i++ {
+			key := fmt.Sprint(i)
+			orders.Put(map[string]any{"pk": key})
+			all := orders.Changes()
+			keys[all[len(all)-1].ShardID] = key
+		}
+		time.Sleep(10 * time.Second)
+		table.take()
+		const busy = 30
+		for n := range busy {
+			for _, key := range keys {
+				orders.Put(map[string]any{"pk": key, "n": n})
+			}
+			time.Sleep(time.Second)
+		}
+		check("busy", workload{workers: workers, shards: shards, life: math.MaxInt64, busy: true}, busy*time.Second)
+	})
+}
