@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/buildversion"
@@ -93,10 +94,13 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	pulse := newPulse(logger)
 	parked := &letterCounts{count: box.Counts}
 	counts.Ask(prom.Status{
-		Ready:       func() bool { return len(src.unready()) == 0 },
-		Held:        func() []flow.Held { return heldFlows(src.held()) },
-		DeadLetters: parked.get,
-		Routes:      src.routes,
+		Ready: func() bool { return len(src.unready()) == 0 },
+		Held:  func() []flow.Held { return heldFlows(src.held()) },
+		DeadLetters: func() []deadletter.Count {
+			counts, _ := parked.get(countEvery)
+			return counts
+		},
+		Routes: src.routes,
 	})
 	if o.Listen != "off" {
 		started := time.Now()
@@ -127,7 +131,8 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			"GET /lanes":             lanes(src.waiting),
 			"GET /{$}": statusPage(func() status {
 				st := src.status()
-				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, parked.get()
+				st.Application, st.Version, st.Started = o.Application, buildversion.Get(), started
+				st.DeadLetters, st.CountedAt = parked.get(0)
 				return st
 			}),
 			"/deadletters": dlq, "/deadletters/": dlq,

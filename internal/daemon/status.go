@@ -33,6 +33,7 @@ type status struct {
 	Routes      []routeStatus      `json:"routes"` // for which something fails, or that are overloaded
 	Gaps        int                `json:"gaps"`
 	DeadLetters []deadletter.Count `json:"deadLetters"`
+	CountedAt   time.Time          `json:"deadLettersCountedAt,omitzero"`
 }
 
 type tableStatus struct {
@@ -201,7 +202,13 @@ func (st *status) text(b *strings.Builder) {
 	for _, c := range st.DeadLetters {
 		letters += c.N
 	}
-	line("dead letters: %d", letters)
+	counted := ""
+	if age := time.Since(st.CountedAt); st.CountedAt.IsZero() {
+		counted = " (not counted yet)"
+	} else if age > countOld {
+		counted = fmt.Sprintf(" (counted %v ago)", age.Round(time.Second))
+	}
+	line("dead letters: %d%s", letters, counted)
 	for _, c := range st.DeadLetters {
 		line("  %d of table %s, route %s (%s)", c.N, c.Table, cmp.Or(c.Route, "-"), c.Kind)
 	}
@@ -285,45 +292,49 @@ func polled(last time.Time) string {
 	return fmt.Sprintf("polled %v ago", time.Since(last).Round(time.Second))
 }
 
-// letterCounts counts dead letters, twice a minute at most and for no more than
-// a fiftieth of the time: each count reads all of them. While a count hangs, as
-// on a dead disk, get returns the one before.
+// letterCounts counts dead letters for no more than a fiftieth of the time: each count
+// reads all of them. While a count hangs, as on a dead disk, get returns the one before.
 type letterCounts struct {
 	count func(context.Context) ([]deadletter.Count, error)
 
 	counting singleflight.Group
 
-	mu   sync.Mutex
-	last []deadletter.Count
-	next time.Time
+	mu    sync.Mutex
+	last  []deadletter.Count
+	at    time.Time // of last
+	tried time.Time // end of the last count, which may have failed
+	took  time.Duration
 }
 
 const (
-	countEvery  = 30 * time.Second
-	countWithin = 2 * time.Second // longest wait of a request
+	countEvery  = 30 * time.Second // for metrics; whoever asks for the status gets a new count
+	countWithin = 2 * time.Second  // longest wait of a request
+	countOld    = 5 * time.Second  // age that the status shows
 )
 
-func (l *letterCounts) get() []deadletter.Count {
-	if l.due() {
+// get returns the counts and their time. It counts anew if the last count is older than
+// every.
+func (l *letterCounts) get(every time.Duration) ([]deadletter.Count, time.Time) {
+	if l.due(every) {
 		select {
-		case <-l.counting.DoChan("", l.read):
+		case <-l.counting.DoChan("", func() (any, error) { l.read(every); return nil, nil }):
 		case <-time.After(countWithin):
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.last
+	return l.last, l.at
 }
 
-func (l *letterCounts) due() bool {
+func (l *letterCounts) due(every time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !time.Now().Before(l.next)
+	return l.tried.IsZero() || time.Since(l.tried) >= max(every, 50*l.took)
 }
 
-func (l *letterCounts) read() (any, error) {
-	if !l.due() { // another call has counted since this one looked
-		return nil, nil
+func (l *letterCounts) read(every time.Duration) {
+	if !l.due(every) { // another call has counted since this one looked
+		return
 	}
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -331,10 +342,10 @@ func (l *letterCounts) read() (any, error) {
 	counts, err := l.count(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.tried = time.Now()
+	l.took = l.tried.Sub(begin)
 	// The code that lists letters reports unreadable ones.
 	if counts != nil || err == nil {
-		l.last = counts
+		l.last, l.at = counts, begin
 	}
-	l.next = time.Now().Add(max(countEvery, 50*time.Since(begin)))
-	return nil, nil
 }

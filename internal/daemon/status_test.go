@@ -109,7 +109,7 @@ func TestStatusText(t *testing.T) {
 		}
 		shards = append(shards, poller.Status{Shard: poller.Shard{Table: "b", ID: "x"}, Err: errors.New("throttled\nmore"), LastPoll: time.Now()})
 		st := status{
-			Application: "shop", Version: "v1", Started: began, Reasons: []string{"one", "two"}, Tables: tablesOf(shards, map[string]int{"a": 30, "b": 1, "c": 3}), Worker: "host/1/A",
+			Application: "shop", Version: "v1", Started: began, CountedAt: time.Now().Add(-7 * time.Second), Reasons: []string{"one", "two"}, Tables: tablesOf(shards, map[string]int{"a": 30, "b": 1, "c": 3}), Worker: "host/1/A",
 			Queues: []queueStatus{{"jobs", 3, 61}}, Backfills: []backfilling{{Table: "a", Settled: 5, Expected: 9}, {Table: "b", Settled: 7, Finished: true}},
 			HeldLanes: 4, Routes: []routeStatus{{"r", "outage", began, 3, 5, 0, "down\nand out"}, {"s", "overloaded", began, 0, 1, 4, "429"}, {"t", "works", began, 1, 2, 0, "bad"}, {"u", "works", began, 0, 0, 0, "once"}}, Gaps: 1,
 			DeadLetters: []deadletter.Count{{Route: "r", Table: "a", Kind: "record", N: 2}, {Table: "b", Kind: "gap", N: 1}},
@@ -118,7 +118,7 @@ func TestStatusText(t *testing.T) {
 		statusPage(func() status { return st }).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 		got := w.Body.String()
 		for _, want := range []string{
-			"shop, version v1, running for 1m30s\nworker host/1/A\nNOT READY\n  one\n  two\n", "held items: 4", "dead letters: 3\n  2 of table a, route r (record)\n  1 of table b, route - (gap)\n",
+			"shop, version v1, running for 1m30s\nworker host/1/A\nNOT READY\n  one\n  two\n", "held items: 4", "dead letters: 3 (counted 7s ago)\n  2 of table a, route r (record)\n  1 of table b, route - (gap)\n",
 			"acknowledged: 1\nroute r: outage since 2000-01-01T00:00:00Z, 3 items failing, 5 records waiting: down\nroute s: overloaded since 2000-01-01T00:00:00Z, 1 record waiting, 4 calls at a time: 429\nroute t: 1 item failing, 2 records waiting: bad\nroute u: works, after an error: once\n",
 			"table a: 25 of 30 open shards, lag 24s, 50 records unsettled\n  s24  lag 24s  2 unsettled  polled 1m30s ago", "  and 5 that lag less (?format=json shows all)\n",
 			"table b: 1 shard, lag 0s, 0 records unsettled\n  x  lag 0s  0 unsettled  polled 0s ago  throttled\n",
@@ -164,7 +164,7 @@ t      s1     977119800000398701107540001  0000000000000001  r      2         0s
 	}
 }
 
-// Dead letters are counted now and then, not whenever somebody looks.
+// Dead letters are counted now and then for metrics, and anew for who asks if that is quick.
 func TestLetterCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, took := 0, time.Second
@@ -177,24 +177,36 @@ func TestLetterCounts(t *testing.T) {
 			}
 			return []deadletter.Count{{N: calls}}, nil
 		}}
+		get := func(every time.Duration) []deadletter.Count {
+			counts, _ := l.get(every)
+			return counts
+		}
 		for range 3 {
-			if got := l.get(); calls != 1 || len(got) != 1 || got[0].N != 1 {
+			if got := get(countEvery); calls != 1 || len(got) != 1 || got[0].N != 1 {
 				t.Errorf("%d calls, %v", calls, got)
 			}
 		}
 		time.Sleep(49 * time.Second)
-		if l.get(); calls != 1 {
+		if get(0); calls != 1 {
 			t.Error("counted again within fifty times the time that it took")
 		}
 		time.Sleep(2 * time.Second)
 		took = 0
-		if got := l.get(); calls != 2 || got[0].N != 2 {
+		if got := get(countEvery); calls != 2 || got[0].N != 2 {
 			t.Errorf("%d calls, %v", calls, got)
+		}
+		time.Sleep(countEvery - time.Second)
+		if get(countEvery); calls != 2 {
+			t.Error("counted again for metrics within half a minute")
+		}
+		at := time.Now()
+		if got, counted := l.get(0); calls != 3 || got[0].N != 3 || !counted.Equal(at) {
+			t.Errorf("for who asks: %d calls, %v of %v", calls, got, counted)
 		}
 		time.Sleep(countEvery)
 		fail = errors.New("disk")
-		if got := l.get(); calls != 3 || got[0].N != 2 {
-			t.Errorf("after a failure: %d calls, %v", calls, got)
+		if got, counted := l.get(0); calls != 4 || got[0].N != 3 || !counted.Equal(at) {
+			t.Errorf("after a failure: %d calls, %v of %v", calls, got, counted)
 		}
 	})
 }
@@ -211,17 +223,17 @@ func TestLetterCountsOfAStoreThatHangs(t *testing.T) {
 			}
 			return []deadletter.Count{{N: int(n)}}, nil
 		}}
-		l.get()
+		l.get(countEvery)
 		for range 3 {
 			time.Sleep(countEvery)
 			start := time.Now()
-			if got := l.get(); calls.Load() != 2 || len(got) != 1 || got[0].N != 1 || time.Since(start) > countWithin {
+			if got, _ := l.get(countEvery); calls.Load() != 2 || len(got) != 1 || got[0].N != 1 || time.Since(start) > countWithin {
 				t.Errorf("%d calls, %v after %v", calls.Load(), got, time.Since(start))
 			}
 		}
 		close(hang)
 		synctest.Wait()
-		if got := l.get(); calls.Load() != 2 || got[0].N != 2 {
+		if got, _ := l.get(countEvery); calls.Load() != 2 || got[0].N != 2 {
 			t.Errorf("when it goes on: %d calls, %v", calls.Load(), got)
 		}
 	})
