@@ -124,6 +124,7 @@ func (sh *shardState) settledTo() string {
 // applicationState is the stored state of one application.
 type applicationState struct {
 	Application string             `json:"application"`
+	Unfinished  bool               `json:"unfinishedCopy,omitempty"` // no daemon starts on it
 	Streams     []streamState      `json:"streams"`
 	Backfills   []snapshot.Stored  `json:"backfills"`
 	Gaps        []string           `json:"gaps"`
@@ -176,6 +177,10 @@ func shardCreated(id string) time.Time {
 
 func readApplication(ctx context.Context, store statestore.Store, app string) (a applicationState, err error) {
 	a = applicationState{Application: app, Gaps: []string{}, Backfills: []snapshot.Stored{}}
+	err = statestore.Ready(ctx, store, app)
+	if a.Unfinished = errors.Is(err, statestore.ErrUnfinished); err != nil && !a.Unfinished {
+		return a, err
+	}
 	if a.Streams, err = readStreams(ctx, store, app); err != nil {
 		return a, err
 	}
@@ -259,6 +264,9 @@ func (c *cli) printStates(all []applicationState) error {
 	}
 	for _, a := range all {
 		fmt.Fprintf(c.stdout, "application %s\n", a.Application)
+		if a.Unfinished {
+			fmt.Fprintf(c.stdout, "  %v\n", statestore.ErrUnfinished)
+		}
 		t := &table{heads: []string{"  TABLE", "BEGUN", "SHARDS", "OPEN", "STREAM"}}
 		for _, s := range a.Streams {
 			open := 0
@@ -332,6 +340,9 @@ workers' clocks.`,
 				streams, err := namedStreams(cmd.Context(), store, app, args[0])
 				if err != nil {
 					return err
+				}
+				if err := statestore.Ready(cmd.Context(), store, app); err != nil {
+					fmt.Fprintf(c.stderr, "warning: %v\n", err)
 				}
 				workers, err := readWorkers(cmd.Context(), store, app)
 				if err != nil {
