@@ -38,6 +38,13 @@ func TestStateTable(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	recs := streamOf(t, "a", "b")
+	o.table = recs[0].Table
+	o.config("  - {name: log, on: \"*#*\", redrive: true, log: {}}\ndaemon: {state: \"" + place + "\"}\n")
+	o.run(1, "validate", "--connect")
+	if want := "sluice.yaml:5:18: daemon.state: "; !strings.Contains(o.stderr.String(), want) || !strings.Contains(o.stderr.String(), "sluice state create --state "+place) {
+		t.Errorf("%s\nwant %s", &o.stderr, want)
+	}
 	for range 2 {
 		o.run(0, "state", "create", "--state", place, "--tag", "team=orders")
 		if want := "Start a daemon: sluice run --state " + place; !strings.Contains(o.stdout.String(), want) {
@@ -45,8 +52,8 @@ func TestStateTable(t *testing.T) {
 		}
 	}
 	o.run(0, "state", "list", "--state", place)
+	o.run(0, "validate", "--connect")
 
-	recs := streamOf(t, "a", "b")
 	store, err := statestore.Open(t.Context(), file, statestore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -82,8 +89,6 @@ func TestStateTable(t *testing.T) {
 	if !strings.Contains(o.stdout.String(), string(recs[0].Sequence)) {
 		t.Errorf("%s\nwant the position %s", &o.stdout, recs[0].Sequence)
 	}
-	o.table = recs[0].Table
-	o.config("  - {name: log, on: \"*#*\", redrive: true, log: {}}\n")
 	if got := o.run(0, "dlq", "list", "--state", place); strings.Count(got, "log") != 2 {
 		t.Errorf("two letters: %s", got)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/statestore"
 )
 
 func validateCommand(c *cli) *cobra.Command {
@@ -24,7 +26,8 @@ func validateCommand(c *cli) *cobra.Command {
 		Long: `Check the configuration file and list its routes. The command reports every mistake
 at once, with file:line:column, and calls no service.
 
---connect also asks sinks and tables, and creates the indices that the file defines.
+--connect also asks sinks, tables and the state table, and creates the indices that the
+file defines.
 --sample tries the conditions with records, and finds comparisons of a number with a
 text.`,
 		Example: `  sluice validate --config orders.yaml --connect
@@ -53,7 +56,7 @@ text.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&connect, "connect", false, "also ask sinks and tables")
+	cmd.Flags().BoolVar(&connect, "connect", false, "also ask sinks, tables and the state table")
 	cmd.Flags().StringVar(&sample, "sample", "", "try conditions with the records of this `file`; - is standard input")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	return cmd
@@ -94,7 +97,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 		return err
 	}
 	app, err := c.buildToCheck(ctx, cfg)
-	if err != nil {
+	if err := errors.Join(err, c.checkState(cfg)); err != nil {
 		return err
 	}
 	var doubts []string
@@ -244,8 +247,50 @@ func named(kind string, names []string) string {
 	return ", " + kind + "s " + strings.Join(names, ", ")
 }
 
+// checkState returns the mistakes for which sluice run refuses the place of the state.
+func (c *cli) checkState(cfg *config.Config) error {
+	place := c.statePath("", cfg)
+	if err := statestore.Check(place); err != nil {
+		return c.stateError(cfg, err)
+	}
+	err := daemon.CheckPark(cmp.Or(c.env(deadLetterEnv), cfg.DeadLetter.Park), place)
+	switch {
+	case err == nil:
+		return nil
+	case c.env(deadLetterEnv) != "":
+		return fmt.Errorf("%s: %w", deadLetterEnv, err)
+	}
+	return cfg.FieldError("deadLetter.park", err)
+}
+
+const deadLetterEnv = "SLUICE_DEAD_LETTER"
+
+// stateError adds to err where the place of the state is set.
+func (c *cli) stateError(cfg *config.Config, err error) error {
+	if c.env(stateEnv) != "" {
+		return fmt.Errorf("%s: %w", stateEnv, err)
+	}
+	return cfg.FieldError("daemon.state", err)
+}
+
+// connectState looks whether the state table is there, can be read and is no half copy.
+func (c *cli) connectState(ctx context.Context, cfg *config.Config) error {
+	place := c.statePath("", cfg)
+	if _, ok := statestore.Table(place); !ok {
+		return nil
+	}
+	store, err := c.openState(ctx, place, cfg, 0)
+	if err == nil {
+		err = errors.Join(statestore.Ready(ctx, store, c.applicationName("", cfg)), store.Close())
+	}
+	if err != nil {
+		return c.stateError(cfg, err)
+	}
+	return nil
+}
+
 // connect looks whether the tables are there and have streams, with views that
-// hold what the routes need.
+// hold what the routes need, and asks the state table.
 func (c *cli) connect(ctx context.Context, cfg *config.Config, app *config.App) error {
 	services, err := c.aws(ctx, cfg)
 	if err != nil {
@@ -257,5 +302,5 @@ func (c *cli) connect(ctx context.Context, cfg *config.Config, app *config.App) 
 			errs = append(errs, cfg.TableError(i, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.connectState(ctx, cfg))...)
 }

@@ -278,7 +278,12 @@ func (c *Config) wrong(field string, err error) error {
 
 // TableError adds to err the place in the file of table i of source.tables.
 func (c *Config) TableError(i int, err error) error {
-	e := c.fault(c.source().one("source.tables", i), "%v", err)
+	return c.FieldError(c.source().one("source.tables", i), err)
+}
+
+// FieldError adds to err the place in the file of a field, such as daemon.state.
+func (c *Config) FieldError(field string, err error) error {
+	e := c.fault(field, "%v", err)
 	e.err = err
 	return e
 }

@@ -196,14 +196,12 @@ func (o Options) validate() error {
 	if !(o.BackfillUnits >= 0) {
 		bad("backfill-units", "%v is not more than 0, nor 0 for the default", o.BackfillUnits)
 	}
-	_, inTable := statestore.Table(o.State)
-	switch {
-	case o.State == "":
+	if o.State == "" {
 		bad("state", "the path is empty: positions must be kept somewhere")
-	case statestore.Check(o.State) != nil:
-		bad("state", "%w", statestore.Check(o.State))
-	case inTable && o.DeadLetter == "item":
-		bad("dead-letter", "item needs a state file: workers that share a state table do not know which items the others hold. Use record")
+	} else if err := statestore.Check(o.State); err != nil {
+		bad("state", "%w", err)
+	} else if err := CheckPark(o.DeadLetter, o.State); err != nil {
+		bad("dead-letter", "%w", err)
 	}
 	if o.Listen != "off" {
 		if _, _, err := net.SplitHostPort(o.Listen); err != nil {

@@ -32,6 +32,15 @@ func findState(place string) (string, error) {
 	return path, nil
 }
 
+// CheckPark returns an error if a daemon whose state is at a place cannot park records
+// and items in that way.
+func CheckPark(park, place string) error {
+	if _, inTable := statestore.Table(place); inTable && park == "item" {
+		return errors.New("item needs a state file: workers that share a state table do not know which items the others hold. Use record")
+	}
+	return nil
+}
+
 func (o Options) open(ctx context.Context, services func(string) aws.Config) (statestore.Store, error) {
 	return statestore.Open(ctx, o.State, statestore.Options{
 		LockTimeout: o.lockTimeout,
