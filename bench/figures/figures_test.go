@@ -6,37 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sluicehq/sluice/bench/local"
 )
-
-func TestPercentile(t *testing.T) {
-	hundred := make([]float64, 100)
-	for i := range hundred {
-		hundred[i] = float64(i + 1)
-	}
-	for _, tt := range []struct {
-		sorted []float64
-		p      float64
-		want   float64
-	}{
-		{hundred, 50, 50},
-		{hundred, 99, 99},
-		{hundred, 100, 100},
-		{hundred[:10], 99, 10},
-		{[]float64{3}, 0, 3},
-		{[]float64{3}, 99, 3},
-		{[]float64{1, 2, 4}, 50, 2},
-		{[]float64{1, 2, 4, 8}, 50, 2},
-	} {
-		if got := percentile(tt.sorted, tt.p); got != tt.want {
-			t.Errorf("percentile %v of %d values: %v, want %v", tt.p, len(tt.sorted), got, tt.want)
-		}
-	}
-	if got := local.Median([]float64{9, 1, 5}); got != 5 {
-		t.Errorf("median %v, want 5: is the sample sorted?", got)
-	}
-}
 
 const metrics = `# HELP sluice_polls_total GetRecords calls: with records, empty, or failed.
 # TYPE sluice_polls_total counter

@@ -89,8 +89,8 @@ func (b *bench) pickupFigures(ctx context.Context) error {
 		return err
 	}
 	slices.Sort(latencies)
-	fmt.Printf("cost pickup_p50_ms %.1f\n", percentile(latencies, 50))
-	fmt.Printf("cost pickup_p99_ms %.1f\n", percentile(latencies, 99))
+	fmt.Printf("cost pickup_p50_ms %.1f\n", local.Percentile(latencies, 50))
+	fmt.Printf("cost pickup_p99_ms %.1f\n", local.Percentile(latencies, 99))
 	fmt.Printf("cost pickup_polls_per_s %.2f\n", rate)
 	b.logf("%d writes to %d tables, every %v each; from %.1f to %.1f ms", len(latencies), len(tables), writeEvery, latencies[0], latencies[len(latencies)-1])
 	if rate > maxPolls {

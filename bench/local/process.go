@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -78,6 +79,9 @@ func (p *Process) logged(line string) {
 // Ended is closed when the log has ended, mostly because the program has.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
+// Signal sends a signal to the process.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
 // Pid is the id of the process.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
@@ -97,7 +101,7 @@ func (p *Process) Address(ctx context.Context, within time.Duration) (string, er
 
 // Stop ends a daemon in order.
 func (p *Process) Stop() error {
-	p.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // its end tells
+	p.Signal(syscall.SIGTERM) //nolint:errcheck // its end tells
 	return p.Wait()
 }
 

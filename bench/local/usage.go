@@ -4,6 +4,7 @@ package local
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -46,3 +47,10 @@ func kibibytes(status, name string) (float64, error) {
 
 // Median returns the one in the middle.
 func Median(x []float64) float64 { return slices.Sorted(slices.Values(x))[len(x)/2] }
+
+// Percentile returns the smallest of the sorted values that p percent of them
+// do not exceed.
+func Percentile(sorted []float64, p float64) float64 {
+	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
+	return sorted[max(1, rank)-1]
+}
