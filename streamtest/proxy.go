@@ -61,7 +61,7 @@ type ProxyCounts struct {
 // Without a test, in an Example or a program, t is nil: then mistakes panic and
 // [Proxy.Close] ends it.
 func NewProxy(t testing.TB, target string) *Proxy {
-	p := &Proxy{t: t, transport: &http.Transport{DisableCompression: true}}
+	p := &Proxy{t: t, transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}}
 	p.helper()
 	to, err := url.Parse(target)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
