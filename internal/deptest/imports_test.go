@@ -140,6 +140,7 @@ var rules = []rule{
 	{pkgs: "internal/localtest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/benchdata", stdOnly: true},
+	{pkgs: "internal/fleettest", ours: []string{"bench/local", "state/dynamostate", "streamtest"}},
 	{pkgs: "internal/configref", ours: []string{"internal/config"}},
 	{pkgs: "internal/tabletest", ours: []string{".", "effect/dynamo", "streamtest"}},
 	{pkgs: "internal/deptest/..."},

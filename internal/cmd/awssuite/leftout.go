@@ -9,6 +9,7 @@ var leftOut = map[string]string{
 	"internal/localtest":     "is about the local servers",
 	"internal/demo":          "names its tables itself; the examples that it runs have tests of their own",
 	"internal/losstest":      "kills its own OpenSearch",
+	"internal/fleettest":     "cuts its daemons off from its own DynamoDB",
 
 	"sources/poller.TestLocalBeginningOfAShard":   "needs a stream of one shard, of a table on demand",
 	directPkg + ".TestGatewayOnServers":           "is about the local servers",

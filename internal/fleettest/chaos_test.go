@@ -1,0 +1,348 @@
+//go:build integration && unix
+
+package fleettest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+var seed = flag.Uint64("seed", 0, "of the chaos; 0 is a new one")
+
+const (
+	daemons  = 4
+	shards   = 64
+	items    = 300
+	mostIll  = 2                    // workers at a time
+	writeGap = 5 * time.Millisecond // between two writes
+	keptLogs = 1000                 // lines, after a failure
+)
+
+// Four daemons share a stream while it is written and its shards split. In random
+// order they are killed, stopped for longer than they may be silent, ended in order,
+// and cut off from the state table. No change is lost, each item's effects are in
+// order, and the positions are stored: after an orderly end nothing is repeated.
+func TestChaos(t *testing.T) {
+	localtest.OwnDynamoDB(t)
+	c := newChaos(t)
+	for range daemons {
+		c.start()
+	}
+	stopWriting := c.write()
+	for range steps {
+		c.step()
+	}
+	for len(c.ill) > 0 {
+		c.heal(0)
+	}
+	stopWriting()
+	c.settle()
+	c.check()
+}
+
+// chaos is a fleet and what happens to it.
+type chaos struct {
+	t       *testing.T
+	f       *Fleet
+	began   time.Time
+	random  *rand.Rand
+	healthy []*Worker
+	ill     []illness
+	did     map[string]int
+
+	mu   sync.Mutex
+	logs []string
+}
+
+// illness is what happened to a worker. end ends it, and returns the worker if it runs.
+type illness struct {
+	name string
+	end  func() *Worker
+}
+
+func newChaos(t *testing.T) *chaos {
+	t.Helper()
+	s := *seed
+	if s == 0 {
+		s = rand.Uint64()
+	}
+	t.Logf("again: go test -tags integration -run %s -seed %d", t.Name(), s)
+	c := &chaos{t: t, began: time.Now(), random: rand.New(rand.NewPCG(s, 0)), did: make(map[string]int)}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "sluice")
+	if err := Build(t.Context(), program, raceFlags...); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	c.f, err = New(t.Context(), Options{
+		Program: program, Dir: dir, DynamoDB: *localtest.DynamoDB(t).BaseEndpoint, State: localtest.Name("fleet"), Shards: shards, Logged: c.logged,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.f.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("the end of the workers' logs:\n%s", strings.Join(c.logs[max(0, len(c.logs)-keptLogs):], "\n"))
+		}
+	})
+	return c
+}
+
+func (c *chaos) logf(format string, args ...any) {
+	c.t.Helper()
+	c.t.Logf("%5.1fs %6d effects: %s", time.Since(c.began).Seconds(), c.f.Effects.Len(), fmt.Sprintf(format, args...))
+}
+
+func (c *chaos) logged(worker, line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.logs = append(c.logs, worker+": "+line)
+	if strings.Contains(line, "DATA RACE") {
+		c.t.Errorf("%s has a data race", worker)
+	}
+}
+
+// start starts a worker.
+func (c *chaos) start() *Worker {
+	c.t.Helper()
+	w, err := c.f.Start(c.t.Context(), localtest.Patience)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.healthy = append(c.healthy, w)
+	return w
+}
+
+// write writes items until the returned function is called.
+func (c *chaos) write() (stop func()) {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		tick := time.NewTicker(writeGap)
+		defer tick.Stop()
+		for n := 0; ctx.Err() == nil; n++ {
+			c.f.Write(fmt.Sprintf("item-%d", n%items))
+			<-tick.C
+		}
+	})
+	return func() { cancel(); writing.Wait() }
+}
+
+// step makes a worker ill, or ends an illness, and waits until the fleet has gone on.
+func (c *chaos) step() {
+	c.t.Helper()
+	if len(c.ill) == 0 || len(c.ill) < mostIll && c.random.IntN(2) == 0 {
+		c.strike()
+	} else {
+		c.heal(c.random.IntN(len(c.ill)))
+	}
+	if c.random.IntN(2) == 0 {
+		c.divide()
+	}
+	want := c.f.Effects.Len() + 1 + c.random.IntN(400)
+	localtest.Await(c.t, "more effects", func() string {
+		c.living()
+		if have := c.f.Effects.Len(); have < want {
+			return fmt.Sprintf("%d of %d", have, want)
+		}
+		return ""
+	})
+}
+
+// living fails the test when a worker has ended by itself.
+func (c *chaos) living() {
+	c.t.Helper()
+	for _, w := range c.healthy {
+		select {
+		case <-w.Ended():
+			c.t.Fatal(w.Failure(fmt.Errorf("it ended by itself")))
+		default:
+		}
+	}
+}
+
+// divide splits or replaces a shard.
+func (c *chaos) divide() {
+	open := slices.DeleteFunc(c.f.Table.Shards(), func(s streamtest.ShardInfo) bool { return !s.Open })
+	if id := open[c.random.IntN(len(open))].ID; c.random.IntN(3) == 0 {
+		c.f.Table.Split(id)
+	} else {
+		c.f.Table.Roll(id)
+	}
+}
+
+// strike makes a worker ill, mostly one that has work.
+func (c *chaos) strike() {
+	c.t.Helper()
+	i := c.random.IntN(len(c.healthy))
+	if last := c.f.Effects.All(max(0, c.f.Effects.Len()-100)); len(last) > 0 && c.random.IntN(4) > 0 {
+		busy := last[c.random.IntN(len(last))].Worker
+		i = max(0, slices.IndexFunc(c.healthy, func(w *Worker) bool { return w.Name == busy }))
+	}
+	w := c.healthy[i]
+	c.healthy = slices.Delete(c.healthy, i, i+1)
+	illness := c.illness(w)
+	c.did[illness.name]++
+	c.logf("%s: %s", w.Name, illness.name)
+	c.ill = append(c.ill, illness)
+}
+
+// illness draws one.
+func (c *chaos) illness(w *Worker) illness {
+	c.t.Helper()
+	switch c.random.IntN(8) {
+	case 0, 1:
+		w.Kill()
+		return illness{"killed", func() *Worker { c.overtaken(2); return nil }}
+	case 2:
+		if err := w.Stop(); err != nil {
+			c.t.Fatal(err)
+		}
+		return illness{"ended", func() *Worker { return nil }}
+	case 3, 4:
+		c.signal(w, syscall.SIGSTOP)
+		return illness{"stopped", func() *Worker {
+			c.overtaken(5)
+			if c.random.IntN(4) == 0 {
+				w.Kill()
+				return nil
+			}
+			c.signal(w, syscall.SIGCONT)
+			return w
+		}}
+	}
+	cuts := []struct {
+		name  string
+		fault streamtest.ProxyFault
+	}{
+		{"cut off", streamtest.ProxyFault{Drop: true}},
+		{"refused", streamtest.ProxyFault{Status: 503, Body: "no"}},
+		{"late", streamtest.ProxyFault{Delay: time.Duration(1+c.random.IntN(8)) * time.Second}},
+		{"unanswered", streamtest.ProxyFault{DropAnswer: true}},
+		{"answered late", streamtest.ProxyFault{DelayAnswer: time.Duration(1+c.random.IntN(8)) * time.Second}},
+		{"often unanswered", streamtest.ProxyFault{DropAnswer: true, Share: 0.5, Seed: c.random.Uint64()}},
+		{"sent twice", streamtest.ProxyFault{Duplicate: true}},
+	}
+	cut := cuts[c.random.IntN(len(cuts))]
+	heal := w.State.Fail(cut.fault)
+	return illness{cut.name, func() *Worker {
+		c.overtaken(5)
+		heal()
+		return w
+	}}
+}
+
+// overtaken waits in of cases out of six until all that is written now has its effects:
+// then others have the shards of a worker that does nothing.
+func (c *chaos) overtaken(of int) {
+	c.t.Helper()
+	if c.random.IntN(6) < of {
+		c.caughtUp()
+	}
+}
+
+func (c *chaos) caughtUp() {
+	c.t.Helper()
+	written := c.f.Written()
+	localtest.Await(c.t, "all effects", func() string {
+		c.living()
+		if n := c.f.Effects.Missing(written); n > 0 {
+			return fmt.Sprintf("%d are missing", n)
+		}
+		return ""
+	})
+}
+
+func (c *chaos) signal(w *Worker, s syscall.Signal) {
+	c.t.Helper()
+	if err := w.Signal(s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// heal ends an illness. A worker that runs no more is replaced.
+func (c *chaos) heal(i int) {
+	c.t.Helper()
+	was := c.ill[i]
+	c.ill = slices.Delete(c.ill, i, i+1)
+	if w := was.end(); w != nil {
+		c.healthy = append(c.healthy, w)
+		c.logf("%s: no more %s", w.Name, was.name)
+		return
+	}
+	c.logf("%s: starts", c.start().Name)
+}
+
+// settle waits for all effects, ends all workers in order, and writes once more for a
+// new one.
+func (c *chaos) settle() {
+	c.t.Helper()
+	c.caughtUp()
+	c.logf("all is handled")
+	var ending sync.WaitGroup
+	for _, w := range c.healthy {
+		ending.Go(func() {
+			if err := w.Stop(); err != nil {
+				c.t.Error(err)
+			}
+		})
+	}
+	ending.Wait()
+	c.healthy = nil
+	before := c.f.Effects.Len()
+	for n := range items {
+		c.f.Write(fmt.Sprintf("item-%d", n))
+	}
+	w := c.start()
+	c.caughtUp()
+	if err := w.Stop(); err != nil {
+		c.t.Error(err)
+	}
+	for _, e := range c.f.Effects.All(before) {
+		if e.Repeated {
+			c.t.Errorf("after an orderly end: version %d of %s is repeated", e.Version, e.Item)
+		}
+	}
+}
+
+// check compares the effects with the writes.
+func (c *chaos) check() {
+	c.t.Helper()
+	for _, wrong := range c.f.Effects.Wrong(c.f.Written()) {
+		c.t.Error(wrong)
+	}
+	store, err := c.f.Store()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer store.Close()
+	letters, err := store.ListLetters(c.t.Context(), Application, "", 3)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, l := range letters {
+		c.t.Errorf("dead letter %s: %.500s", l.ID, l.Data)
+	}
+	repeated := 0
+	for _, e := range c.f.Effects.All(0) {
+		if e.Repeated {
+			repeated++
+		}
+	}
+	c.logf("%d changes in %d shards, %d repeated; workers were %v", len(c.f.Table.Changes()), len(c.f.Table.Shards()), repeated, c.did)
+}

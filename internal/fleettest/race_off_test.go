@@ -1,0 +1,5 @@
+//go:build integration && unix && !race
+
+package fleettest
+
+var raceFlags []string

@@ -1,0 +1,5 @@
+//go:build integration && unix && !proof
+
+package fleettest
+
+const steps = 14
