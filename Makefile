@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help lambda demo servers test proof aws steady unit build api lint security fmt sim bench ratios figures soak coldstart fuzz clean
+.PHONY: help lambda demo servers test proof aws steady unit build api lint security fmt sim bench ratios figures fleet soak coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -105,6 +105,9 @@ coldstart: ## A Lambda function's start beside a hand-written one and a hello-wo
 
 figures: ## A whole daemon on DynamoDB Local: start, pick-up, backlog, memory; one line each, minutes
 	@go run ./bench/figures
+
+fleet: ## Daemons that share a state table: start, take-over, balance, requests, memory; one line each, under five minutes
+	@go run ./bench/fleet
 
 soak: ## A daemon under load for DURATION (10m), then all effects compared with all writes; memory and goroutines must not grow
 	@go run ./bench/soak -duration $(DURATION)
