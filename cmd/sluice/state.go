@@ -216,8 +216,8 @@ func stateListCommand(c *cli) *cobra.Command {
 		Use:   "list",
 		Short: "List streams, workers, backfills, gaps and dead letters",
 		Long: `List streams, backfills, gaps and dead letters, of all applications unless
---application names one. Of a state table the command also lists the workers: those that
-live, those that are silent or fenced and still have shards, and how many shards each has.
+--application names one. Of a state table the command also lists the workers, and how many
+shards each has. Silent or fenced workers are listed while they have shards.
 It watches their heartbeats for 1 to 4 s, and changes nothing.`,
 		Example: `  sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
 		Args:    noArguments,
@@ -329,8 +329,8 @@ func stateShowCommand(c *cli) *cobra.Command {
 		Use:   "show TABLE|STREAM",
 		Short: "Show the shards of a table's streams and their positions",
 		Long: `Show the shards of a table's streams, parents before children, and how far each is
-settled. Of a state table the command also says since when the owner has a shard, how long
-ago its position moved, and whether the owner is silent or fenced. These times are of the
+settled. Of a state table the command also shows since when the owner has a shard, and how long
+ago its position moved. It marks owners that are silent or fenced. These times are of the
 workers' clocks.`,
 		Example:           `  sluice state show orders`,
 		Args:              oneStream,

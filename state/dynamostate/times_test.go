@@ -42,10 +42,10 @@ func TestTimesOfAShard(t *testing.T) {
 				t.Errorf("%s: claimed after %d s, moved at %d, %v; want after %d s, at %d", when, v.Claimed-begun, v.Moved, err, claimed, moved)
 			}
 		}
-		l := claim("a")
+		claim("a")
 		want("claimed", 0, 0)
 		time.Sleep(time.Second)
-		l = claim("a")
+		l := claim("a")
 		want("claimed again by its owner", 0, 0)
 		time.Sleep(time.Second)
 		checkpoint(l, "7")
