@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,12 +23,12 @@ const handledTimeout = 10 * time.Second
 // ones answer from memory unless rec may have a letter. A call takes at most 10 s. A
 // letter that another process stores after that list stays.
 func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) error {
-	if b.parked.listed() && !b.mayHave(rec) { // without ctx, because every record takes this path
+	if b.parked.covers(rec) && !b.mayHave(rec) { // without ctx, because every record takes this path
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, handledTimeout)
 	defer cancel()
-	if err := b.parked.list(ctx, b.ids); err != nil || !b.mayHave(rec) {
+	if err := b.parked.list(ctx, rec, b.ids); err != nil || !b.mayHave(rec) {
 		return err
 	}
 	for _, route := range []string{route, ""} {
@@ -45,9 +46,10 @@ func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) err
 	return nil
 }
 
-// Adopt notes that another process may have parked records of a shard that this one
-// now reads. The next Handled lists the letters again.
-func (b *Box) Adopt() { b.parked.adopted.Add(1) }
+// Adopt notes that another process may have parked records of a shard that this one now
+// reads. The next Handled of such a record lists the letters again. One list serves all
+// shards that were adopted before it began.
+func (b *Box) Adopt(shardID string) { b.parked.adopt(shardID) }
 
 // mayHave reports whether rec may have a letter. In a store of several processes a
 // queue's message always may: any process can have received it before.
@@ -65,19 +67,42 @@ func (b *Box) ids(ctx context.Context, after string) ([]state.Letter, error) {
 
 // parked has the sequence numbers of records that may have a letter, without leading
 // zeros. Records without a sequence number share one entry.
+//
+// Calls of adopt are numbered from 1. A list of all letters covers the adoptions before
+// it.
 type parked struct {
-	adopted atomic.Int64 // calls of Adopt
-	read    atomic.Int64 // 1 + adopted when all letters were listed last
+	adoptions atomic.Int64
+	covered   atomic.Int64 // 1 + adoptions at the beginning of the last complete list; 0: none is complete
 
 	mu        sync.RWMutex
 	sequences map[string]struct{}
+	adopted   map[string]int64 // last adoption of each shard, until it is covered
 
 	listing chan struct{} // full while a call lists
 	after   string        // last id of an unfinished list; of the call that lists
-	of      int64         // adopted when that list began
+	of      int64         // adoptions at the beginning of that list
 }
 
-func (p *parked) listed() bool { return p.read.Load() > p.adopted.Load() }
+func (p *parked) adopt(shardID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.adopted == nil {
+		p.adopted = make(map[string]int64)
+	}
+	p.adopted[shardID] = p.adoptions.Add(1)
+}
+
+// covers reports whether a list has seen all letters that another process can have
+// stored of rec before this one got its shard.
+func (p *parked) covers(rec *sluice.Record) bool {
+	covered := p.covered.Load()
+	if covered > p.adoptions.Load() {
+		return true
+	}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return covered > p.adopted[rec.ShardID]
+}
 
 func (p *parked) has(sequence string) bool {
 	p.mu.RLock()
@@ -97,18 +122,17 @@ func (p *parked) add(id string) {
 	p.sequences[strings.Clone(strings.TrimLeft(fence, "0"))] = struct{}{}
 }
 
-// list adds all letters, unless they are listed. After an error the next call
-// continues.
-func (p *parked) list(ctx context.Context, next func(ctx context.Context, after string) ([]state.Letter, error)) error {
+// list adds all letters, unless rec is covered. After an error the next call continues.
+func (p *parked) list(ctx context.Context, rec *sluice.Record, next func(ctx context.Context, after string) ([]state.Letter, error)) error {
 	select {
 	case p.listing <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	defer func() { <-p.listing }()
-	for !p.listed() {
-		if adopted := p.adopted.Load(); p.of != adopted {
-			p.after, p.of = "", adopted
+	for !p.covers(rec) {
+		if p.after == "" {
+			p.of = p.adoptions.Load()
 		}
 		letters, err := next(ctx, p.after)
 		if err != nil {
@@ -119,8 +143,17 @@ func (p *parked) list(ctx context.Context, next func(ctx context.Context, after 
 			p.after = l.ID
 		}
 		if len(letters) == 0 {
-			p.read.Store(p.of + 1)
+			p.complete()
 		}
 	}
 	return nil
+}
+
+// complete ends a list.
+func (p *parked) complete() {
+	p.after = ""
+	p.covered.Store(p.of + 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.adopted, func(_ string, n int64) bool { return n <= p.of })
 }

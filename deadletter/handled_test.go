@@ -51,7 +51,17 @@ func TestHandledDeletesTheLetter(t *testing.T) {
 // asked counts the calls of a store.
 type asked struct {
 	state.Letters
-	n int
+	n     int
+	lists []string          // ids after which letters were listed
+	list  func(n int) error // called after the n-th answer of a list is made; nil: nothing
+}
+
+func (a *asked) ListLetters(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
+	letters, err := a.Letters.ListLetters(ctx, app, after, limit)
+	if a.lists = append(a.lists, after); a.list != nil {
+		err = errors.Join(err, a.list(len(a.lists)))
+	}
+	return letters, err
 }
 
 func (a *asked) GetLetter(ctx context.Context, app, id string) ([]byte, bool, error) {
@@ -68,9 +78,89 @@ func TestHandledAfterATakeOver(t *testing.T) {
 	}
 	rec := record("a", 2)
 	park(t, first, rec, "r")
-	second.Adopt()
+	second.Adopt(rec.ShardID)
 	if err := second.Handled(t.Context(), rec, "r"); err != nil || len(list(t, second)) != 0 {
 		t.Errorf("%v, left are %v", err, list(t, second))
+	}
+}
+
+// inShard returns a record of a shard.
+func inShard(shard string, n int) *sluice.Record {
+	rec := record("a", n)
+	rec.ShardID = shard
+	return rec
+}
+
+// One list serves all shards that were adopted before it. Records of other shards wait for
+// none.
+func TestAdoptedShardsShareAList(t *testing.T) {
+	store := &asked{Letters: state.NewMemory()}
+	b := NewBox(store, "app")
+	handled := func(rec *sluice.Record, lists int) {
+		t.Helper()
+		store.lists = nil
+		if err := b.Handled(t.Context(), rec, "r"); err != nil || len(store.lists) != lists {
+			t.Errorf("%d lists, want %d; %v", len(store.lists), lists, err)
+		}
+	}
+	handled(inShard("old", 1), 1)
+	for i := range 100 {
+		b.Adopt(fmt.Sprint("new ", i))
+	}
+	handled(inShard("old", 2), 0)
+	handled(inShard("new 50", 3), 1)
+	for i := range 100 {
+		handled(inShard(fmt.Sprint("new ", i), 4+i), 0)
+	}
+	if n := len(b.parked.adopted); n > 0 {
+		t.Errorf("%d covered adoptions are kept", n)
+	}
+	b.Adopt("old")
+	handled(inShard("old", 200), 1)
+}
+
+// A shard that is adopted while letters are listed needs another list: the first may be
+// past the letter. An error only interrupts a list.
+func TestAdoptWhileLettersAreListed(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		store := &asked{Letters: state.NewMemory()}
+		mine, theirs := NewBox(store, "app"), NewBox(store.Letters, "app")
+		park(t, theirs, inShard("first", 5), "r")
+		late := inShard("second", 1)
+		mine.Adopt("first")
+		store.list = func(n int) error {
+			switch n {
+			case 1: // the list is past the id of late
+				park(t, theirs, late, "r")
+				mine.Adopt("second")
+			case 2:
+				if fails {
+					return errDisk
+				}
+			}
+			return nil
+		}
+		err := mine.Handled(t.Context(), inShard("first", 5), "r")
+		if fails {
+			if !errors.Is(err, errDisk) {
+				t.Errorf("%v, want %v", err, errDisk)
+			}
+			err = mine.Handled(t.Context(), inShard("first", 5), "r")
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		first := len(store.lists)
+		err = mine.Handled(t.Context(), late, "r")
+		lists := store.lists
+		if left := list(t, theirs); err != nil || len(left) != 0 {
+			t.Errorf("%v, left are %v", err, left)
+		}
+		for i, after := range lists {
+			if (after == "") != (i == 0 || i == first) {
+				t.Errorf("fails %v: lists after %q, of which %d for the first shard", fails, lists, first)
+			}
+		}
 	}
 }
 

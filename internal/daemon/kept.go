@@ -60,7 +60,7 @@ func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 func (k *kept) adopted(h poller.Hooks) poller.Hooks {
 	next := h.ShardStarted
 	h.ShardStarted = func(s poller.Shard, after sluice.Sequence) {
-		k.Adopt()
+		k.Adopt(s.ID)
 		next(s, after)
 	}
 	return h
