@@ -42,7 +42,7 @@ func TestStateTable(t *testing.T) {
 	o.table = recs[0].Table
 	o.config("  - {name: log, on: \"*#*\", redrive: true, log: {}}\ndaemon: {state: \"" + place + "\"}\n")
 	o.run(1, "validate", "--connect")
-	if want := "sluice.yaml:5:18: daemon.state: "; !strings.Contains(o.stderr.String(), want) || !strings.Contains(o.stderr.String(), "sluice state create --state "+place) {
+	if want := "sluice.yaml:5:17: daemon.state: "; !strings.Contains(o.stderr.String(), want) || !strings.Contains(o.stderr.String(), "sluice state create --state "+place) {
 		t.Errorf("%s\nwant %s", &o.stderr, want)
 	}
 	for range 2 {
