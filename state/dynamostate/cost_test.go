@@ -133,7 +133,7 @@ func sizeOf(r rows.Row) int {
 			n += len(v.Value)
 		case *types.AttributeValueMemberN:
 			n += len(v.Value)/2 + 2
-		case *types.AttributeValueMemberBOOL:
+		case *types.AttributeValueMemberBOOL, *types.AttributeValueMemberNULL:
 			n++
 		default:
 			panic(fmt.Sprintf("%s is a %T", name, v))
