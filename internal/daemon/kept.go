@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/state"
 )
 
 // kept is a box of dead letters that knows whether it can store them: what
@@ -56,11 +57,18 @@ func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 	return h
 }
 
+// sharedStore is a store of several processes.
+type sharedStore interface {
+	FirstClaim(s state.Stream, shardID string) bool
+}
+
 // adopted makes h report to the box each shard that another worker may have had.
-func (k *kept) adopted(h poller.Hooks) poller.Hooks {
+func (k *kept) adopted(h poller.Hooks, store sharedStore) poller.Hooks {
 	next := h.ShardStarted
 	h.ShardStarted = func(s poller.Shard, after sluice.Sequence) {
-		k.Adopt(s.ID)
+		if !store.FirstClaim(state.Stream{Application: k.Application(), ARN: s.StreamARN}, s.ID) {
+			k.Adopt(s.ID)
+		}
 		next(s, after)
 	}
 	return h

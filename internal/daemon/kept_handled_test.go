@@ -98,25 +98,35 @@ func TestNoLetterOfWhatSucceedsAfterARestart(t *testing.T) {
 	}
 }
 
-// The hook of a started shard has the box look for letters of its earlier owner.
+// claims says which shards nobody had before.
+type claims map[state.Stream]string
+
+func (c claims) FirstClaim(s state.Stream, shardID string) bool { return c[s] == shardID }
+
+// The hook of a started shard has the box look for letters of its earlier owner, unless
+// there was none.
 func TestStartedShardIsAdopted(t *testing.T) {
 	store := state.NewMemory()
 	mine, theirs := &kept{Box: deadletter.NewBox(store, "app")}, deadletter.NewBox(store, "app")
-	started := 0
-	hooks := mine.adopted(poller.Hooks{ShardStarted: func(poller.Shard, sluice.Sequence) { started++ }})
 	before, rec := streamtest.Insert("orders", map[string]any{"pk": "a"}), streamtest.Insert("orders", map[string]any{"pk": "b"})
+	started := 0
+	hooks := mine.adopted(poller.Hooks{ShardStarted: func(poller.Shard, sluice.Sequence) { started++ }},
+		claims{{Application: "app", ARN: rec.StreamARN}: "fresh"})
 	if err := mine.Handled(t.Context(), &before, "r"); err != nil {
 		t.Fatal(err)
 	}
 	if err := theirs.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 1}); err != nil {
 		t.Fatal(err)
 	}
-	hooks.ShardStarted(poller.Shard{}, "")
-	if err := mine.Handled(t.Context(), &rec, "r"); err != nil {
-		t.Fatal(err)
-	}
-	letters, err := store.ListLetters(t.Context(), "app", "", 10)
-	if err != nil || len(letters) > 0 || started != 1 {
-		t.Errorf("%d letters are left, %v; the metrics' hook ran %d times", len(letters), err, started)
+	for i, shard := range []string{"fresh", "taken over"} {
+		rec.ShardID = shard
+		hooks.ShardStarted(poller.Shard{StreamARN: rec.StreamARN, ID: shard}, "")
+		if err := mine.Handled(t.Context(), &rec, "r"); err != nil {
+			t.Fatal(err)
+		}
+		letters, err := store.ListLetters(t.Context(), "app", "", 10)
+		if err != nil || len(letters) != 1-i || started != 1+i {
+			t.Errorf("%s: %d letters are left, %v; the metrics' hook ran %d times", shard, len(letters), err, started)
+		}
 	}
 }

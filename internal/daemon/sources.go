@@ -17,7 +17,6 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/snapshot"
-	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/queue"
@@ -52,8 +51,8 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
 	streamHooks := s.open.counted(metrics.Poller())
-	if _, shared := statestore.Table(o.State); shared {
-		streamHooks = letters.adopted(streamHooks)
+	if shared, ok := store.(sharedStore); ok {
+		streamHooks = letters.adopted(streamHooks, shared)
 	}
 	if len(o.Tables) > 0 {
 		s.poller, err = poller.New(aws("dynamodb"), m, poller.Options{

@@ -334,11 +334,12 @@ type heldLease struct {
 	since  time.Time
 	moves  uint64
 	deaths uint64
+	first  bool // nobody had the shard before
 }
 
 // holds notes a claimed shard of a table's stream. If it was given to another, that one
 // did not take it.
-func (s *Store) holds(k rows.Key, l state.Lease, begun shard) {
+func (s *Store) holds(k rows.Key, l state.Lease, begun shard, first bool) {
 	s.members.took(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,7 +351,7 @@ func (s *Store) holds(k rows.Key, l state.Lease, begun shard) {
 		s.avoid[g.to] = time.Now()
 	}
 	delete(s.given, k)
-	s.leases[k] = heldLease{l, time.Now(), begun.moves, begun.deaths}
+	s.leases[k] = heldLease{l, time.Now(), begun.moves, begun.deaths, first}
 }
 
 // drops notes that a lease is over.

@@ -146,7 +146,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	if err != nil {
 		return state.Shard{}, err
 	}
-	holder, begun := "", shard{}
+	holder, begun, first := "", shard{}, false
 	claimed, err := s.change(ctx, st, shardID, func(sh shard) (shard, error) {
 		holder = ""
 		if sh.Owner != "" && sh.Owner != owner {
@@ -187,15 +187,24 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 		if sh.next == owner {
 			sh.moves++
 		}
+		first = sh.Epoch == 0
 		sh.Shard, sh.next, sh.beat = sh.Claimed(above, owner), "", s.members.ownBeats(st.Application, owner)+1
 		begun = sh
 		return sh, nil
 	})
 	s.noteHeld(k, before, holder)
 	if err == nil {
-		s.holds(k, state.Lease{Stream: st, ShardID: shardID, Owner: owner, Epoch: claimed.Epoch}, begun)
+		s.holds(k, state.Lease{Stream: st, ShardID: shardID, Owner: owner, Epoch: claimed.Epoch}, begun, first)
 	}
 	return claimed, err
+}
+
+// FirstClaim reports whether nobody has claimed a shard before the lease under which this
+// Store has it. Then no other process has handled its records.
+func (s *Store) FirstClaim(st state.Stream, shardID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases[shardKey(st, shardID)].first
 }
 
 // heldFor is how long a shard counts as held without a look at its row. It matters
