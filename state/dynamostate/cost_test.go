@@ -71,7 +71,7 @@ func (w workload) perSecond() map[string]usage {
 		"heartbeats": usage{writes: w.workers}.times(rate(heartbeatEvery)),
 		// Claims of held shards make the looks: the next one is a multiple of heldRetry later.
 		"looks":            {},
-		"lists of workers": {},
+		"lists of workers": lists(1, w.workers, memberBytes).times(w.workers * rate(listEvery)),
 		"looks at shards":  reads(held * rate(heldFor)),
 		"lists of shards": lists(spread, w.shards, shardBytes).times(w.workers * rate(discoverEvery)).
 			add(usage{readUnits: w.workers * w.shards * float64(w.kept) / float64(w.life) * shardBytes / bytesInAReadUnit * rate(listAll)}),
@@ -83,7 +83,6 @@ func (w workload) perSecond() map[string]usage {
 		look := math.Ceil(float64(lookNext)/float64(heldRetry)) * float64(heldRetry)
 		looks := math.Ceil(float64(listEvery)/look) - 1 // a list is one, too
 		u["looks"] = reads(w.workers * looks * rate(listEvery))
-		u["lists of workers"] = lists(1, w.workers, memberBytes).times(w.workers * rate(listEvery))
 	}
 	if w.busy {
 		u["positions"] = usage{writes: w.shards}.times(rate(w.interval()))
@@ -115,11 +114,11 @@ var (
 		Key:   shardKey(state.Stream{Application: "sluice", ARN: "arn:aws:dynamodb:us-east-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000"}, "shardId-00000001414576573621-f55eea83"),
 		Token: strings.Repeat("T", 26),
 		Attributes: encode(storedShard{Parent: "shardId-00000001414576573621-f55eea83", Sequence: strings.Repeat("1", 32),
-			Owner: "sluice-7d4b9c6f5d-abcde/1/ABCDEFGH", Epoch: 10}),
+			Owner: "sluice-7d4b9c6f5d-abcde/1/ABCDEFGH", Epoch: 10, Moves: 1, Beat: 1, Claimed: 1_800_000_000, Moved: 1_800_000_000}),
 	}))
 	memberBytes = float64(sizeOf(rows.Row{
 		Key: memberKey("sluice", "sluice-7d4b9c6f5d-abcde/1/ABCDEFGH"), Token: strings.Repeat("T", 26),
-		Attributes: encode(storedMember{Store: strings.Repeat("T", 26), Beats: 1_000_000, Released: 10}),
+		Attributes: encode(storedMember{Store: strings.Repeat("T", 26), Beats: 1_000_000, Released: 10, Takes: true, Shards: 100}),
 	}))
 )
 
@@ -127,19 +126,34 @@ var (
 func sizeOf(r rows.Row) int {
 	n := len(rows.PartitionKey) + len(r.Partition) + len(rows.SortKey) + len(r.Sort) + len(rows.TokenName) + len(r.Token)
 	for name, v := range r.Attributes {
-		n += len(name)
-		switch v := v.(type) {
-		case *types.AttributeValueMemberS:
-			n += len(v.Value)
-		case *types.AttributeValueMemberN:
-			n += len(v.Value)/2 + 2
-		case *types.AttributeValueMemberBOOL, *types.AttributeValueMemberNULL:
-			n++
-		default:
-			panic(fmt.Sprintf("%s is a %T", name, v))
-		}
+		n += len(name) + sizeOfValue(v)
 	}
 	return n
+}
+
+func sizeOfValue(v types.AttributeValue) int {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return len(v.Value)/2 + 2
+	case *types.AttributeValueMemberL:
+		n := 3
+		for _, e := range v.Value {
+			n += 1 + sizeOfValue(e)
+		}
+		return n
+	case *types.AttributeValueMemberM:
+		n := 3
+		for name, e := range v.Value {
+			n += 1 + len(name) + sizeOfValue(e)
+		}
+		return n
+	case *types.AttributeValueMemberBOOL, *types.AttributeValueMemberNULL:
+		return 1
+	default:
+		panic(fmt.Sprintf("a row has a %T", v))
+	}
 }
 
 // costs returns the tables of docs/fleet.md.

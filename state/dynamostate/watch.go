@@ -51,6 +51,10 @@ type sighting struct {
 // dead reports whether the owner can never live again under this row.
 func (s *sighting) dead() bool { return s.err == nil && (!s.row.Exists() || s.stored.Fenced) }
 
+// doubtful reports whether the owner should have written a heartbeat meanwhile. Two looks
+// may be so close that it had no time to.
+func (s *sighting) doubtful() bool { return s.watched >= lookNext }
+
 func (s *sighting) saw(row rows.Row) {
 	now, before := time.Now(), s.stored
 	if s.first.IsZero() {
@@ -165,7 +169,7 @@ func (m *members) lookNow(ctx context.Context, o *others, app, owner string) (*s
 	switch {
 	case !s.row.Exists(): // a new owner may have that name by now
 		every = 0
-	case s.watched > 0:
+	case s.doubtful():
 		every = lookDoubtful
 	case o.next[owner], s.dead():
 		every = lookNext
@@ -256,7 +260,7 @@ func nextOf(seen map[string]*sighting, own map[string]bool) map[string]bool {
 				continue
 			}
 			next[after] = true
-			if seen[after].watched == 0 {
+			if !seen[after].doubtful() {
 				break
 			}
 		}

@@ -32,7 +32,7 @@ type Holding struct {
 
 	// Guarded by the Checkpointer's lock.
 	agreed  time.Time // last time that the settled position was stored
-	tried   time.Time // last write of a position, if PerSecond is set
+	tried   time.Time // last write of a position
 	waiters []chan error
 }
 
@@ -41,7 +41,7 @@ type Config struct {
 	Store Store
 	Every time.Duration // between writes
 	// PerSecond limits the positions that are stored in a second on average, without
-	// those that a Flush waits for. 0 is no limit.
+	// the first one of a Holding, and those that a Flush waits for. 0 is no limit.
 	PerSecond int
 	// Done is called after each round, with the first error of the round.
 	Done func(shards int, took time.Duration, err error)
@@ -250,8 +250,8 @@ func (c *Checkpointer) moved() (writes []write) {
 			tellAll(waiters, nil)
 			continue
 		}
-		if w := (write{h, pos, waiters}); len(waiters) > 0 {
-			writes = append(writes, w)
+		if w := (write{h, pos, waiters}); len(waiters) > 0 || h.tried.IsZero() {
+			writes, h.tried = append(writes, w), time.Now()
 		} else {
 			others = append(others, w)
 		}
