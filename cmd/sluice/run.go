@@ -59,7 +59,7 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 	path, _ := c.path()
 	o.StartName = "source.start of " + path + ":"
 	o.RegionName = c.regionName(cfg)
-	o.Repairs = c.repairs(cfg)
+	o.Repairs, o.Config = c.repairs(cfg), cfg.Fingerprint()
 	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
 		o.EndpointName = c.endpointName("dynamodb", cfg)
 	}

@@ -352,7 +352,7 @@ workers' clocks.`,
 				if asJSON {
 					return printJSON(c.stdout, streams)
 				}
-				_, shared := store.(holders.Lister)
+				_, shared := store.(holders.Fleet)
 				for _, s := range streams {
 					fmt.Fprintf(c.stdout, "%s, begun at %s\n", s.ARN, begun(s))
 					if err := shardTable(s, shared).print(c.stdout, c.stderr, "--json has all of it"); err != nil {

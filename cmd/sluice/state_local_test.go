@@ -104,13 +104,14 @@ func TestStateTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shared.Publish("1a2b3c4d")
 	if _, err := shared.Claim(t.Context(), stream, recs[0].ShardID, "", "worker-1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := shared.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := o.run(0, "state", "list", "--state", place); !strings.Contains(got, "\n  worker-1  fenced  1\n") {
+	if got := o.run(0, "state", "list", "--state", place); !strings.Contains(got, "\n  worker-1  fenced  1       1a2b3c4d\n") {
 		t.Errorf("%s\nwant the worker", got)
 	}
 	if got := o.run(0, "state", "show", recs[0].Table, "--state", place); !regexp.MustCompile(`  fenced worker-1 +\d+s ago +\d+s ago\n`).MatchString(got) {

@@ -14,13 +14,14 @@ import (
 type workerState struct {
 	Name   string        `json:"name"`
 	State  holders.State `json:"state"`
+	Config string        `json:"config,omitempty"` // fingerprint of its configuration
 	Ended  time.Time     `json:"ended,omitzero"`
 	Shards int           `json:"shards"`
 }
 
 // readWorkers returns the workers of an application; none of a state file.
 func readWorkers(ctx context.Context, store statestore.Store, app string) ([]holders.Worker, error) {
-	if shared, ok := store.(holders.Lister); ok {
+	if shared, ok := store.(holders.Fleet); ok {
 		return shared.Workers(ctx, app)
 	}
 	return nil, nil
@@ -28,7 +29,7 @@ func readWorkers(ctx context.Context, store statestore.Store, app string) ([]hol
 
 func workerStates(all []holders.Worker) (states []workerState) {
 	for _, w := range all {
-		states = append(states, workerState{Name: w.Name, State: w.State, Ended: w.Ended, Shards: len(w.Shards)})
+		states = append(states, workerState{Name: w.Name, State: w.State, Config: w.Config, Ended: w.Ended, Shards: len(w.Shards)})
 	}
 	return states
 }
@@ -50,15 +51,20 @@ func addHolders(streams []streamState, workers []holders.Worker) {
 	}
 }
 
-// printWorkers lists the workers that live or have shards, and counts the others.
+// printWorkers lists the workers that live or have shards, and counts the others. It says
+// so when the configurations of living workers differ.
 func (c *cli) printWorkers(all []workerState) error {
-	t, ended := &table{heads: []string{"  WORKER", "STATE", "SHARDS"}}, 0
+	t, ended := &table{heads: []string{"  WORKER", "STATE", "SHARDS", "CONFIG"}}, 0
+	configs := make(map[string]bool)
 	for _, w := range all {
+		if w.State == holders.Living && w.Config != "" {
+			configs[w.Config] = true
+		}
 		if w.State == holders.Fenced && w.Shards == 0 {
 			ended++
 			continue
 		}
-		t.row("  "+w.Name, w.State, w.Shards)
+		t.row("  "+w.Name, w.State, w.Shards, cmp.Or(w.Config, "-"))
 	}
 	if len(t.rows) > 0 {
 		if err := t.print(c.stdout, c.stderr, "--json has all of it"); err != nil {
@@ -67,6 +73,9 @@ func (c *cli) printWorkers(all []workerState) error {
 	}
 	if ended > 0 {
 		fmt.Fprintf(c.stdout, "  %s ended in the last 7 days\n", plural(ended, "worker", "workers"))
+	}
+	if len(configs) > 1 {
+		fmt.Fprintf(c.stdout, "  the living workers run %d configurations: %s\n", len(configs), holders.Differ)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,8 @@ type fleetStore struct {
 	statestore.Store
 	workers []holders.Worker
 }
+
+func (fleetStore) Publish(string) {}
 
 func (s fleetStore) Workers(context.Context, string) ([]holders.Worker, error) {
 	return s.workers, nil
@@ -44,10 +47,10 @@ func TestWorkersAreShown(t *testing.T) {
 		}
 		store := fleetStore{file, []holders.Worker{
 			{Name: "host/0/Z", State: holders.Fenced, Ended: now.Add(-time.Hour)},
-			{Name: "host/1/A", State: holders.Living, Shards: []holders.Held{held("shard-1")}},
-			{Name: "host/2/B", State: holders.Silent, Shards: []holders.Held{held("shard-2"), held("shard-3")}},
+			{Name: "host/1/A", State: holders.Living, Config: "aaaa1111", Shards: []holders.Held{held("shard-1")}},
+			{Name: "host/2/B", State: holders.Silent, Config: "cccc3333", Shards: []holders.Held{held("shard-2"), held("shard-3")}},
 			{Name: "host/3/C", State: holders.Fenced},
-			{Name: "host/4/D", State: holders.Living},
+			{Name: "host/4/D", State: holders.Living, Config: "bbbb2222"},
 			{Name: "host/9/X", State: holders.Living, Shards: []holders.Held{held("shard-4")}}, // claimed between two reads
 		}}
 		a, err := readApplication(t.Context(), store, "shop")
@@ -60,11 +63,17 @@ func TestWorkersAreShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"\n  WORKER    STATE   SHARDS\n  host/1/A  living  1\n  host/2/B  silent  2\n  host/4/D  living  0\n  host/9/X  living  1\n  2 workers ended in the last 7 days\n",
+			"\n  WORKER    STATE   SHARDS  CONFIG\n  host/1/A  living  1       aaaa1111\n  host/2/B  silent  2       cccc3333\n  host/4/D  living  0       bbbb2222\n  host/9/X  living  1       -\n" +
+				"  2 workers ended in the last 7 days\n  the living workers run 2 configurations: each handles its shards by its own. ",
 		} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s\nwant %s", &out, want)
 			}
+		}
+		out.Reset()
+		a.Workers = slices.DeleteFunc(a.Workers, func(w workerState) bool { return w.Name == "host/4/D" })
+		if err := c.printStates([]applicationState{a}); err != nil || strings.Contains(out.String(), "configurations") {
+			t.Errorf("of one configuration: %v\n%s", err, &out)
 		}
 		out.Reset()
 		if err := shardTable(a.Streams[0], true).print(&out, &out, ""); err != nil {
@@ -84,7 +93,7 @@ shard-4 the beginning - - 1 host/3/C - -`; got != want {
 		data, err := json.Marshal(a)
 		for _, want := range []string{
 			`{"id":"shard-1","finished":false,"owner":"host/1/A","epoch":1,"ownerState":"living","claimed":"1999-12-31T21:00:00Z","moved":"1999-12-31T23:59:55Z"}`,
-			`"workers":[{"name":"host/0/Z","state":"fenced","ended":"1999-12-31T23:00:00Z","shards":0},{"name":"host/1/A","state":"living","shards":1},`,
+			`"workers":[{"name":"host/0/Z","state":"fenced","ended":"1999-12-31T23:00:00Z","shards":0},{"name":"host/1/A","state":"living","config":"aaaa1111","shards":1},`,
 		} {
 			if err != nil || !strings.Contains(string(data), want) {
 				t.Errorf("%s, %v\nwant %s", data, err, want)

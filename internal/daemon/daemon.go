@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/buildversion"
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/scrape"
 	"github.com/sluicehq/sluice/internal/statestore"
@@ -86,6 +87,11 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			return fmt.Errorf("%s: %w", statestore.Describe(o.State), err)
 		}
 	}
+	config := fingerprint(o, m)
+	fleet, shared := store.(holders.Fleet)
+	if shared {
+		fleet.Publish(config)
+	}
 	m = checks.hold(m)
 	src, err := newSources(o, m, checks, aws, store, box.Box, counts, newLife(m, o, stderr), logger)
 	if err != nil {
@@ -131,7 +137,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			"GET /lanes":             lanes(src.waiting),
 			"GET /{$}": statusPage(func() status {
 				st := src.status()
-				st.Application, st.Version, st.Started = o.Application, buildversion.Get(), started
+				st.Application, st.Version, st.Config, st.Started = o.Application, buildversion.Get(), config, started
 				st.DeadLetters, st.CountedAt = parked.get(0)
 				return st
 			}),
@@ -168,6 +174,9 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			return src.unready()
 		}), logger)
 	})
+	if shared {
+		watch.Go(func() { compareFleet(watched, fleet, o.Application, config, logger) })
+	}
 	watch.Go(func() { src.calls.watchRetries(watched, logger) })
 	watch.Go(func() { src.showLife(watched, logger) })
 	watch.Go(func() { checks.run(watched, logger) })

@@ -118,3 +118,12 @@ func TestStateTableIsMissing(t *testing.T) {
 	expectExit(t, App{Name: "shop", Routes: anyRoutes}, tb.args("dynamodb:no-such-table", "--start", "LATEST"), nil, 1,
 		"--state (SLUICE_STATE)", "state table no-such-table", "sluice state create --state dynamodb:no-such-table")
 }
+
+// A daemon that joins another program's under its application name says so.
+func TestADaemonWithOtherRoutes(t *testing.T) {
+	tb, place := newTable(t, images), stateTable(t)
+	first := startChild(t, "echo", nil, tb.args(place, "--start", "LATEST")...)
+	first.until("shard started", 1)
+	second := startChild(t, "holding", nil, tb.args(place, "--application", "echo")...)
+	second.until("run another configuration", 1)
+}

@@ -50,6 +50,10 @@ type Options struct {
 	// the variables.
 	StartName, EndpointName, RegionName string
 
+	// Config is a fingerprint of what the routes do. It is shown to people, to find
+	// daemons of one application that differ. Default: the names of the routes.
+	Config string
+
 	// Repairs are commands that rewrite what a gap lost, for messages.
 	Repairs []string
 

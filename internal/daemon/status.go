@@ -22,6 +22,7 @@ import (
 type status struct {
 	Application string             `json:"application"`
 	Version     string             `json:"version"`
+	Config      string             `json:"config"`           // fingerprint of the configuration
 	Worker      string             `json:"worker,omitempty"` // its name in the state; empty without tables
 	Started     time.Time          `json:"started"`
 	Ready       bool               `json:"ready"`
@@ -187,7 +188,7 @@ func (st *status) text(b *strings.Builder) {
 	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
 	line("%s, version %s, running for %v", st.Application, st.Version, time.Since(st.Started).Round(time.Second))
 	if st.Worker != "" {
-		line("worker %s", st.Worker)
+		line("worker %s, configuration %s", st.Worker, st.Config)
 	}
 	if st.Ready {
 		line("ready")

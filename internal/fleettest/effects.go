@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Effect is one message that came to the queue.
@@ -26,6 +28,11 @@ type Effect struct {
 // deduplication id came before, like SQS, but for all time. It outlives the workers.
 // The zero value is empty. Its methods are safe for concurrent use.
 type Effects struct {
+	// Latency, if set, returns how long a request takes before its messages are taken,
+	// and after it. A worker that dies before it has sent nothing. It must be safe for
+	// concurrent use; set it before a worker starts.
+	Latency func() (before, after time.Duration)
+
 	mu      sync.Mutex
 	all     []Effect
 	ids     map[string]bool
@@ -122,7 +129,17 @@ func (e *Effects) serve(worker, op string, w http.ResponseWriter, r *http.Reques
 	case "GetQueueAttributes":
 		out = map[string]any{"Attributes": map[string]string{}}
 	case "SendMessageBatch":
+		var before, after time.Duration
+		if e.Latency != nil {
+			before, after = e.Latency()
+		}
+		if backoff.Sleep(r.Context(), before) != nil {
+			return
+		}
 		e.take(worker, in.Entries)
+		if backoff.Sleep(r.Context(), after) != nil {
+			return
+		}
 		done := make([]map[string]string, 0, len(in.Entries))
 		for _, m := range in.Entries {
 			sum := md5.Sum([]byte(m.MessageBody)) // the client checks it

@@ -180,7 +180,7 @@ func costs() string {
 	row("it looks at a shard of another worker, each 10 minutes", two["looks at shards"])
 	row("a shard whose position moves each second", one["positions"])
 	row("all such shards of a worker, at most", fleet(1, 1000, true).perSecond()["positions"])
-	b.WriteString("| a message of a queue | 2 reads |\n| counts of dead letters, each 30 s | all their bytes, for each daemon |\n| a worker takes over or is given shards | the same, once for all that come meanwhile |\n")
+	b.WriteString("| a message of a queue | 2 reads |\n| counts of dead letters, each 30 s | all their bytes, for each daemon |\n| a worker takes over or is given shards | the same, once for those that come meanwhile |\n")
 	b.WriteString("\n| workers | shards | at rest: million writes + reads | USD | all shards busy: USD | a crash repeats | KCL's renewals: million writes | USD |\n|---|---|---|---|---|---|---|---|\n")
 	for _, shards := range []float64{10, 1000, 10_000} {
 		for _, workers := range []float64{1, 10, 100} {

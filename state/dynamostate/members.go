@@ -46,6 +46,7 @@ type storedMember struct {
 	// Offers are shards that others will soon release for the owner, by stream. Its
 	// next heartbeat takes them out.
 	Offers map[string][]string `dynamodbav:"offers"`
+	Config string              `dynamodbav:"config,omitempty"` // see Publish
 	// Expires is for the time to live of the table: seconds since 1970.
 	Expires int64 `dynamodbav:"expires,omitempty"` // expiresName
 }
@@ -57,6 +58,8 @@ type members struct {
 	store string                      // unique id of this Store
 	count func(app, owner string) int // shards that an own member has
 	takes atomic.Bool                 // own members take shards that others offer
+
+	config atomic.Value // string; see Publish
 
 	mu      sync.Mutex
 	closed  bool
@@ -132,7 +135,7 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 		case row.Exists() && have.Fenced:
 			return fmt.Errorf("%w: the name %s was used before", state.ErrFenced, owner)
 		}
-		next, sent := storedMember{Store: m.store, Takes: m.takes.Load()}, time.Now()
+		next, sent := storedMember{Store: m.store, Takes: m.takes.Load(), Config: m.published()}, time.Now()
 		if row.Exists() {
 			// An earlier process of that name, or a second one. Once it is fenced,
 			// its shards are free for all. This process needs another name.

@@ -286,7 +286,7 @@ func TestNextOf(t *testing.T) {
 	row := func(watched time.Duration, fenced bool) *sighting {
 		return &sighting{row: rows.Row{Token: "x"}, watched: watched, stored: storedMember{Fenced: fenced}}
 	}
-	seen := map[string]*sighting{"a": row(0, false), "b": row(0, false), "c": row(0, true), "d": row(time.Second, false), "e": row(0, false), "f": row(0, false)}
+	seen := map[string]*sighting{"a": row(0, false), "b": row(lookNext-1, false), "c": row(0, true), "d": row(lookNext, false), "e": row(0, false), "f": row(0, false)}
 	for _, tt := range []struct {
 		own  []string
 		want string

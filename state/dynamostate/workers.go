@@ -13,6 +13,15 @@ import (
 	"github.com/sluicehq/sluice/internal/staterules"
 )
 
+// Publish sets a fingerprint of this process's configuration, which Workers shows beside
+// its owners. Call it before the first Claim.
+func (s *Store) Publish(config string) { s.members.config.Store(config) }
+
+func (m *members) published() string {
+	config, _ := m.config.Load().(string)
+	return config
+}
+
 // Workers lists the owners of an application, ordered by name: those that live, those
 // that ended in the last 7 days, and all that have a shard. It is for people and changes
 // nothing. It watches until each worker has written its heartbeat: for about a second, and
@@ -83,7 +92,7 @@ func (s *Store) watchAll(ctx context.Context, app string, all map[string]*holder
 			if err := decode(row, &m); err != nil {
 				return err
 			}
-			w := &holders.Worker{Name: row.Sort, State: holders.Living}
+			w := &holders.Worker{Name: row.Sort, State: holders.Living, Config: m.Config}
 			switch {
 			case m.Fenced:
 				w.State, w.Ended = holders.Fenced, wall(m.Expires).Add(-keepFenced)
@@ -106,4 +115,4 @@ func (s *Store) watchAll(ctx context.Context, app string, all map[string]*holder
 	}
 }
 
-var _ holders.Lister = (*Store)(nil)
+var _ holders.Fleet = (*Store)(nil)

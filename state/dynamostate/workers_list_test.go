@@ -21,6 +21,7 @@ func TestWorkersAreListed(t *testing.T) {
 			t.Helper()
 			if stores[owner] == nil {
 				stores[owner] = over(table)
+				stores[owner].Publish("of " + owner)
 			}
 			sh, err := stores[owner].Claim(t.Context(), st, id, "", owner)
 			if err != nil {
@@ -71,10 +72,10 @@ func TestWorkersAreListed(t *testing.T) {
 			return h
 		}
 		want := []holders.Worker{
-			{Name: "ended", State: holders.Fenced, Ended: begun.Add(2 * time.Second), Shards: []holders.Held{held(stream, "shard-4", 0)}},
+			{Name: "ended", Config: "of ended", State: holders.Fenced, Ended: begun.Add(2 * time.Second), Shards: []holders.Held{held(stream, "shard-4", 0)}},
 			{Name: "expired", State: holders.Fenced, Shards: []holders.Held{held(stream, "shard-5", 0)}},
-			{Name: "living", State: holders.Living, Shards: []holders.Held{held(stream, "shard-1", 2*time.Second), held(stream, "shard-2", 0), held(other, "shard-1", 0)}},
-			{Name: "silent", State: holders.Silent, Shards: []holders.Held{held(stream, "shard-3", 0)}},
+			{Name: "living", Config: "of living", State: holders.Living, Shards: []holders.Held{held(stream, "shard-1", 2*time.Second), held(stream, "shard-2", 0), held(other, "shard-1", 0)}},
+			{Name: "silent", Config: "of silent", State: holders.Silent, Shards: []holders.Held{held(stream, "shard-3", 0)}},
 		}
 		count := table.Len()
 		watched := time.Now()
