@@ -40,7 +40,6 @@ func (f *Fleet) Start(ctx context.Context, within time.Duration) (*Worker, error
 	}
 	w := &Worker{fleet: f, State: streamtest.NewProxy(nil, f.o.DynamoDB)}
 	w.front = &http.Server{Handler: w, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)} // workers are killed
-	go w.front.Serve(l)                                                                                      //nolint:errcheck // until Close
 	cmd := exec.Command(f.o.Program, "run", "--config", filepath.Join(f.o.Dir, "sluice.yaml"), "--listen", "127.0.0.1:0", "--log-format", "json")
 	cmd.Dir = f.o.Dir
 	endpoint := "http://" + l.Addr().String()
@@ -51,6 +50,7 @@ func (f *Fleet) Start(ctx context.Context, within time.Duration) (*Worker, error
 	}
 	f.mu.Lock()
 	w.Name, w.Began = fmt.Sprintf("worker %d", len(f.workers)+1), time.Now()
+	go w.front.Serve(l) //nolint:errcheck // until Close
 	w.Process, err = local.Start(w.Name, cmd, nil, func(line []byte) {
 		if f.o.Logged != nil {
 			f.o.Logged(w.Name, string(line))
