@@ -3,6 +3,8 @@ package sluice
 import (
 	"context"
 	"time"
+
+	"github.com/sluicehq/sluice/item"
 )
 
 // Handler handles one record. nil means that its effects are durable. A plain
@@ -43,7 +45,7 @@ type Route struct {
 	// Needs is the images that the route needs to match and handle a record. A
 	// source refuses to start on a stream whose view has less. The Matcher
 	// refuses single records that have less.
-	Needs View
+	Needs item.View
 
 	// Redrive lets the route receive redriven dead letters. Later changes of
 	// the same item may already be handled.

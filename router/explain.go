@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Type returns the type by which rec is routed: from the resolver, or the kind of
@@ -85,7 +86,7 @@ func (r *Router) Explain(rec *sluice.Record) ([]Verdict, error) {
 // decide returns the verdict of rt for rec, which matches one of its patterns.
 func (rt *route) decide(rec *sluice.Record, event int) Verdict {
 	v := Verdict{Route: &rt.Route}
-	if rt.reads != sluice.KeysOnly {
+	if rt.reads != item.KeysOnly {
 		if v.Err = checkImages(rt, rec, event); v.Err != nil {
 			v.Takes = errors.As(v.Err, new(*lostImageError)) // its handler fails; the other routes run
 			return v

@@ -39,7 +39,7 @@ func TestExplain(t *testing.T) {
 		{"snapshot", streamtest.Snapshot("t", open), []string{"pattern", "pattern", "pattern", "takes", "pattern"}},
 		{"other type", streamtest.Insert("t", entity("x", "open")), []string{"pattern", "pattern", "pattern", "pattern", "takes"}},
 		{"redriven", streamtest.Insert("t", open, streamtest.WithOrigin(sluice.Redriven)), []string{"pattern", "OnlyTTL", "redriven", "pattern", "redriven"}},
-		{"new only", streamtest.Modify("t", open, done, streamtest.WithView(sluice.NewImage)), []string{"error", "OnlyTTL", "takes", "pattern", "takes"}},
+		{"new only", streamtest.Modify("t", open, done, streamtest.WithView(item.NewImage)), []string{"error", "OnlyTTL", "takes", "pattern", "takes"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			verdicts, err := r.Explain(&tt.rec)
@@ -107,7 +107,7 @@ func TestType(t *testing.T) {
 func TestExplainFails(t *testing.T) {
 	r := router.New()
 	r.Handle("search#*", func(context.Context, *sluice.Record) error { return nil })
-	keys := streamtest.Modify("t", entity("search", "open"), entity("search", "done"), streamtest.WithView(sluice.KeysOnly))
+	keys := streamtest.Modify("t", entity("search", "open"), entity("search", "done"), streamtest.WithView(item.KeysOnly))
 	for _, rec := range []*sluice.Record{&keys, sluice.DecodeRecord([]byte("{}"))} {
 		if _, err := r.Explain(rec); err == nil {
 			t.Errorf("%s is explained", rec.Raw())

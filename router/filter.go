@@ -46,7 +46,7 @@ func compare(option string, paths []string, differ func(old, new item.Value, had
 			return
 		}
 		paths := slices.Clone(paths)
-		c.route.reads |= sluice.BothImages
+		c.route.reads |= item.BothImages
 		c.filter(option, func(rec *sluice.Record) bool {
 			if rec.EventName == sluice.Remove {
 				return false
@@ -83,7 +83,7 @@ func ChangedIgnoring(attributes ...string) Option {
 		skip := func(name []byte) bool {
 			return ignored[string(name)] || bytes.HasPrefix(name, []byte(replication))
 		}
-		c.route.reads |= sluice.BothImages
+		c.route.reads |= item.BothImages
 		c.filter("ChangedIgnoring", func(rec *sluice.Record) bool {
 			return rec.EventName != sluice.Modify || !rec.Old.EqualBut(rec.New, skip)
 		})

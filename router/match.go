@@ -91,7 +91,7 @@ func (r *Router) untyped(t *table, rec *sluice.Record, event int) error {
 	if !t.typed[event] || event == message || hasImage(rec) || !r.resolver.readsImage(rec.Table) {
 		return nil
 	}
-	if view, err := views.Parse(rec.ViewType); err == nil && view.Has(sluice.AnyImage) && (view == sluice.BothImages || event != insert && event != remove) {
+	if view, err := views.Parse(rec.ViewType); err == nil && view.Has(item.AnyImage) && (view == item.BothImages || event != insert && event != remove) {
 		return fmt.Errorf("%s: the type of the record is unknown: an image tells it, and the %s record has none although the stream should send one (the record says %q)",
 			where(rec), rec.EventName, rec.ViewType)
 	}
@@ -122,12 +122,12 @@ func (rt *route) takes(rec *sluice.Record) bool { return rt.refusedBy(rec) == ""
 // checkImages checks the images themselves. Some sources state a wrong view type,
 // and a filter that compares with a missing image would silently drop changes.
 func checkImages(rt *route, rec *sluice.Record, event int) error {
-	var have sluice.View
+	var have item.View
 	if event == remove || rec.New.Exists() { // a removed item has no new image
-		have |= sluice.NewImage
+		have |= item.NewImage
 	}
 	if event == insert || event == snapshot || event == message || rec.Old.Exists() { // a new item has no old one
-		have |= sluice.OldImage
+		have |= item.OldImage
 	}
 	if have.Has(rt.reads) {
 		return nil
@@ -163,16 +163,16 @@ func (rt *route) withImages(h sluice.Handler) sluice.Handler {
 	}
 }
 
-func imageNames(v sluice.View) string {
-	if v != sluice.AnyImage {
-		v &= sluice.BothImages
+func imageNames(v item.View) string {
+	if v != item.AnyImage {
+		v &= item.BothImages
 	}
 	switch v {
-	case sluice.NewImage:
+	case item.NewImage:
 		return "the new image"
-	case sluice.OldImage:
+	case item.OldImage:
 		return "the old image"
-	case sluice.AnyImage:
+	case item.AnyImage:
 		return "an image"
 	}
 	return "both images"

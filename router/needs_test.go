@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/item"
 )
 
 // A route for a type that only attributes tell could never match on a stream
@@ -21,25 +22,25 @@ func TestTypesNeedImages(t *testing.T) {
 		pattern string
 		types   Resolver
 		option  Option
-		want    sluice.View
+		want    item.View
 	}{
-		{"a#INSERT", attribute, nil, sluice.NewImage},
-		{"a#MODIFY", attribute, nil, sluice.AnyImage},
-		{"a#REMOVE", attribute, nil, sluice.OldImage},
-		{"a#*", attribute, nil, sluice.BothImages | sluice.AnyImage},
-		{"a#SNAPSHOT", attribute, nil, sluice.KeysOnly},
-		{"*#REMOVE", attribute, nil, sluice.KeysOnly},
-		{"*#INSERT a#REMOVE", attribute, nil, sluice.OldImage},
-		{"a#INSERT", attribute, NeedsOld(), sluice.BothImages},
-		{"a#REMOVE", Chain(attribute, Attribute("kind")), nil, sluice.OldImage},
-		{"a#REMOVE", Chain(attribute, key), nil, sluice.KeysOnly},
-		{"a#REMOVE", Chain(attribute, Table(nil)), nil, sluice.KeysOnly},
-		{"a#REMOVE", Chain(), nil, sluice.KeysOnly},
-		{"a#REMOVE", key, nil, sluice.KeysOnly},
-		{"a#REMOVE", function, nil, sluice.KeysOnly},
-		{"a#REMOVE", ByTable(map[string]Resolver{"test": attribute}), nil, sluice.KeysOnly},
-		{"*#REMOVE", key, Regions("eu-west-1"), sluice.OldImage},
-		{"*#MODIFY", key, Regions("eu-west-1"), sluice.AnyImage},
+		{"a#INSERT", attribute, nil, item.NewImage},
+		{"a#MODIFY", attribute, nil, item.AnyImage},
+		{"a#REMOVE", attribute, nil, item.OldImage},
+		{"a#*", attribute, nil, item.BothImages | item.AnyImage},
+		{"a#SNAPSHOT", attribute, nil, item.KeysOnly},
+		{"*#REMOVE", attribute, nil, item.KeysOnly},
+		{"*#INSERT a#REMOVE", attribute, nil, item.OldImage},
+		{"a#INSERT", attribute, NeedsOld(), item.BothImages},
+		{"a#REMOVE", Chain(attribute, Attribute("kind")), nil, item.OldImage},
+		{"a#REMOVE", Chain(attribute, key), nil, item.KeysOnly},
+		{"a#REMOVE", Chain(attribute, Table(nil)), nil, item.KeysOnly},
+		{"a#REMOVE", Chain(), nil, item.KeysOnly},
+		{"a#REMOVE", key, nil, item.KeysOnly},
+		{"a#REMOVE", function, nil, item.KeysOnly},
+		{"a#REMOVE", ByTable(map[string]Resolver{"test": attribute}), nil, item.KeysOnly},
+		{"*#REMOVE", key, Regions("eu-west-1"), item.OldImage},
+		{"*#MODIFY", key, Regions("eu-west-1"), item.AnyImage},
 	} {
 		r := New(TypeFrom(tt.types))
 		option := tt.option

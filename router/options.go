@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Option configures one route or, given to [New], every route of a router.
@@ -150,13 +151,13 @@ func Use(mw ...sluice.Middleware) Option {
 func Redrive() Option { return func(c *config) { c.route.Redrive = true } }
 
 // NeedsNew says that the handler reads the new image of inserts and modifications.
-func NeedsNew() Option { return needs(sluice.NewImage) }
+func NeedsNew() Option { return needs(item.NewImage) }
 
 // NeedsOld says that the handler reads the old image of modifications and
 // removals.
-func NeedsOld() Option { return needs(sluice.OldImage) }
+func NeedsOld() Option { return needs(item.OldImage) }
 
 // NeedsBoth is NeedsNew and NeedsOld.
-func NeedsBoth() Option { return needs(sluice.BothImages) }
+func NeedsBoth() Option { return needs(item.BothImages) }
 
-func needs(v sluice.View) Option { return func(c *config) { c.route.reads |= v } }
+func needs(v item.View) Option { return func(c *config) { c.route.reads |= v } }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Indexes of events, in a pattern's bit set and the match table.
@@ -35,8 +36,8 @@ func (p pattern) has(event int) bool { return p.events&(1<<event) != 0 }
 
 // imagesOf returns the images that contain the attributes of an item, for a
 // pattern's set of events. Backfills and queues bring their own.
-func imagesOf(set uint8) (v sluice.View) {
-	for event, image := range [events]sluice.View{insert: sluice.NewImage, modify: sluice.AnyImage, remove: sluice.OldImage} {
+func imagesOf(set uint8) (v item.View) {
+	for event, image := range [events]item.View{insert: item.NewImage, modify: item.AnyImage, remove: item.OldImage} {
 		if set&(1<<event) != 0 {
 			v |= image
 		}

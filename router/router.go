@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Router is a table of routes; [New] makes one. Register all routes first. The
@@ -31,9 +32,9 @@ type route struct {
 	sluice.Route
 	patterns []pattern
 	filters  []func(*sluice.Record) bool
-	filtered []string    // option names of filters
-	reads    sluice.View // images read by filters and handler; Needs also has those of the type
-	site     string      // file:line of the registration
+	filtered []string  // option names of filters
+	reads    item.View // images read by filters and handler; Needs also has those of the type
+	site     string    // file:line of the registration
 
 	passedOver func(float64) // counts records that filters refused; may be nil
 }
@@ -144,7 +145,7 @@ func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option
 		}
 	}
 	c.Needs |= c.route.reads
-	if c.route.reads != sluice.KeysOnly {
+	if c.route.reads != item.KeysOnly {
 		c.route.Handler = c.route.withImages(c.route.Handler)
 	}
 	return c.route, nil

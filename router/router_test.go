@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 func nothing(context.Context, *sluice.Record) error { return nil }
@@ -120,11 +121,11 @@ func TestRouteOptions(t *testing.T) {
 	full := *got[1]
 	full.Handler = nil
 	want := sluice.Route{Name: "full", Index: 1, Attempts: 3, PoisonAfter: time.Hour, Backoff: time.Second, MaxBackoff: time.Minute, Timeout: 2 * time.Second,
-		Concurrency: 4, Rate: 5, Burst: 6, MaxAge: time.Hour, Redrive: true, Needs: sluice.OldImage}
+		Concurrency: 4, Rate: 5, Burst: 6, MaxAge: time.Hour, Redrive: true, Needs: item.OldImage}
 	if fmt.Sprint(full) != fmt.Sprint(want) {
 		t.Errorf("route %+v\nwant  %+v", full, want)
 	}
-	if got[0].Needs != sluice.KeysOnly || got[2].Needs != sluice.BothImages {
+	if got[0].Needs != item.KeysOnly || got[2].Needs != item.BothImages {
 		t.Errorf("needs: %v, %v", got[0].Needs, got[2].Needs)
 	}
 	if got[2].Name != "c#MODIFY,d#MODIFY" || got[2].Index != 2 {

@@ -60,7 +60,7 @@ type recordSpec struct {
 	sequence sluice.Sequence
 	created  time.Time
 	origin   sluice.Origin
-	view     sluice.View
+	view     item.View
 	ttl      bool
 }
 
@@ -82,7 +82,7 @@ func WithOrigin(o sluice.Origin) RecordOption { return func(s *recordSpec) { s.o
 
 // WithView sets the view type of the stream. The record lacks images that the view
 // lacks.
-func WithView(v sluice.View) RecordOption { return func(s *recordSpec) { s.view = v } }
+func WithView(v item.View) RecordOption { return func(s *recordSpec) { s.view = v } }
 
 // Item converts v, in any form that [Table.Put] accepts, to an item as in a
 // stream. It shares no memory with v, and panics if v is not an item.
@@ -126,7 +126,7 @@ func nthSequence(n uint64) sluice.Sequence {
 }
 
 func build(caller string, event sluice.EventName, table string, old, new any, opts []RecordOption) sluice.Record {
-	s := recordSpec{event: event, view: sluice.BothImages, created: time.Now().Truncate(time.Second)}
+	s := recordSpec{event: event, view: item.BothImages, created: time.Now().Truncate(time.Second)}
 	nth := records.Add(1) - 1
 	if event != sluice.Snapshot {
 		s.sequence = nthSequence(nth)
@@ -163,10 +163,10 @@ func (s *recordSpec) make(table string, old, new any, nth uint64) (rec sluice.Re
 	if err != nil {
 		return rec, err
 	}
-	if !s.view.Has(sluice.OldImage) {
+	if !s.view.Has(item.OldImage) {
 		oldImage = sluice.Item{}
 	}
-	if !s.view.Has(sluice.NewImage) {
+	if !s.view.Has(item.NewImage) {
 		newImage = sluice.Item{}
 	}
 	arn, region, err := streamOf(table)

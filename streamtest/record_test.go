@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 var (
@@ -58,13 +59,13 @@ func TestRecords(t *testing.T) {
 		{"origin", Insert("orders", small, and(WithOrigin(sluice.Redriven))...), with(func(r *sluice.Record) {
 			r.EventName, r.New, r.SizeBytes, r.Origin = sluice.Insert, is(small), 9, sluice.Redriven
 		})},
-		{"keys only", Modify("orders", small, large, and(WithView(sluice.KeysOnly))...), with(func(r *sluice.Record) {
+		{"keys only", Modify("orders", small, large, and(WithView(item.KeysOnly))...), with(func(r *sluice.Record) {
 			r.EventName, r.ViewType, r.SizeBytes = sluice.Modify, "KEYS_ONLY", 3
 		})},
-		{"new image", Modify("orders", small, large, and(WithView(sluice.NewImage))...), with(func(r *sluice.Record) {
+		{"new image", Modify("orders", small, large, and(WithView(item.NewImage))...), with(func(r *sluice.Record) {
 			r.EventName, r.ViewType, r.New, r.SizeBytes = sluice.Modify, "NEW_IMAGE", is(large), 12
 		})},
-		{"old image", Insert("orders", small, and(WithView(sluice.OldImage))...), with(func(r *sluice.Record) {
+		{"old image", Insert("orders", small, and(WithView(item.OldImage))...), with(func(r *sluice.Record) {
 			r.EventName, r.ViewType, r.SizeBytes = sluice.Insert, "OLD_IMAGE", 3
 		})},
 		{"no time", Insert("orders", small, WithSequence(number), WithTime(time.Time{})), with(func(r *sluice.Record) {
@@ -143,7 +144,7 @@ func TestEvent(t *testing.T) {
 	recs := []sluice.Record{
 		Insert("orders", map[string]any{"pk": "a", "text": "<&>\" \u2028 é"}),
 		Modify("orders", `{"pk":{"S":"a"}}`, `{"pk":{"S":"a"},"n":{"N":"1"}}`),
-		Expire("users", `{"id":{"S":"u"}}`, WithView(sluice.KeysOnly)),
+		Expire("users", `{"id":{"S":"u"}}`, WithView(item.KeysOnly)),
 	}
 	page, err := sluice.DecodeEvent(Event(recs...))
 	if err != nil {

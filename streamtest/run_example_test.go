@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -70,7 +71,7 @@ func ExampleModify() {
 		map[string]any{"customer": "c1", "number": 17, "status": "new"},
 		map[string]any{"customer": "c1", "number": 17, "status": "paid"},
 		streamtest.WithKeys("customer", "number"),
-		streamtest.WithView(sluice.NewImage),
+		streamtest.WithView(item.NewImage),
 		streamtest.WithSequence("4000000000000000000001"),
 	)
 	fmt.Println(rec.EventName, rec.Table, rec.Sequence, rec.ViewType)

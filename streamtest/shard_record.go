@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // record is one stream record, encoded when it is written.
@@ -29,10 +30,10 @@ func (r *record) encode(st *stream, old, image sluice.Item, ttl bool) {
 	default:
 		r.event = sluice.Modify
 	}
-	if !st.view.Has(sluice.NewImage) {
+	if !st.view.Has(item.NewImage) {
 		image = sluice.Item{}
 	}
-	if !st.view.Has(sluice.OldImage) {
+	if !st.view.Has(item.OldImage) {
 		old = sluice.Item{}
 	}
 	r.size = sizeOf(r.keys) + sizeOf(image) + sizeOf(old)

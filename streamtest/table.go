@@ -48,7 +48,7 @@ type TableOptions struct {
 func (o TableOptions) withDefaults() TableOptions {
 	o.PartitionKey = cmp.Or(o.PartitionKey, "pk")
 	if o.View == "" {
-		o.View = sluice.BothImages.String()
+		o.View = item.BothImages.String()
 	}
 	o.Shards = cmp.Or(o.Shards, 1)
 	return o

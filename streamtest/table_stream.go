@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/views"
+	"github.com/sluicehq/sluice/item"
 )
 
 // stream is one generation of a table's stream.
@@ -15,7 +16,7 @@ type stream struct {
 	table      string
 	generation int // number among the table's streams, from 1
 	arn, label string
-	view       sluice.View
+	view       item.View
 	keySchema  []keyElement
 	created    time.Time
 	opaque     bool      // see TableOptions.OpaqueShardIDs
@@ -30,7 +31,7 @@ type stream struct {
 	describes bucket
 }
 
-func (t *Table) newStream(view sluice.View, shards int) {
+func (t *Table) newStream(view item.View, shards int) {
 	now := t.s.now()
 	t.s.generations[t.name]++
 	st := &stream{table: t.name, generation: t.s.generations[t.name], view: view, keySchema: t.keySchema(), created: now, opaque: t.opaque, byID: make(map[string]*shard)}
@@ -104,7 +105,7 @@ func (t *Table) EnableStream(view string) (arn string) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	if view == "" {
-		view = sluice.BothImages.String()
+		view = item.BothImages.String()
 	}
 	v, err := views.Parse(view)
 	switch {

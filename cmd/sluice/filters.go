@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Limits of an event source mapping: the number of filters, one of which must
@@ -36,7 +37,7 @@ var errNoStream = fmt.Errorf("no route takes a record of the stream: routes for 
 // lambdaFilters returns filters that drop no record of a route. They know events,
 // types and deletions by time to live, and pass everything else. If the limits are
 // too narrow for the routes, they pass more.
-func lambdaFilters(cfg *config.Config, table string, view sluice.View, viewKnown bool) (filterCriteria, error) {
+func lambdaFilters(cfg *config.Config, table string, view item.View, viewKnown bool) (filterCriteria, error) {
 	w, err := wanted(cfg.Routes)
 	if err != nil {
 		return filterCriteria{}, err
@@ -189,7 +190,7 @@ func (w wants) eventsOnly() []group {
 type filterMaker struct {
 	resolver  config.EntityType
 	table     string
-	view      sluice.View // of the stream
+	view      item.View // of the stream
 	viewKnown bool
 }
 
@@ -247,10 +248,10 @@ func (f filterMaker) in(image string) eventSet {
 	}
 	set := map[string]eventSet{}
 	set["Keys"] = allEvents
-	if f.view&sluice.OldImage != 0 {
+	if f.view&item.OldImage != 0 {
 		set["OldImage"] = modifyBit | removeBit
 	}
-	if f.view&sluice.NewImage != 0 {
+	if f.view&item.NewImage != 0 {
 		set["NewImage"] = insertBit | modifyBit
 		set["OldImage"] &^= modifyBit
 	}

@@ -175,7 +175,7 @@ func randomItem(r *rand.Rand, pk string) sluice.Item {
 	return it
 }
 
-func randomRecord(r *rand.Rand, view sluice.View) sluice.Record {
+func randomRecord(r *rand.Rand, view item.View) sluice.Record {
 	typ := pick(r, worldTypes)
 	pk := pick(r, []string{typ, typ + "#1", typ + "#1#2", "TYPE#q#" + typ, typ + "-5", "5-" + typ, "ax" + typ + "z", "#" + typ, "xy#" + typ + "#z", "other"})
 	table, opt := pick(r, worldTables), streamtest.WithView(view)
@@ -195,7 +195,7 @@ func randomRecord(r *rand.Rand, view sluice.View) sluice.Record {
 func TestFiltersDropNothing(t *testing.T) { filtersDropNothing(t, 200) }
 
 func filtersDropNothing(t *testing.T, seeds int) {
-	views := []sluice.View{sluice.BothImages, sluice.NewImage, sluice.OldImage, sluice.KeysOnly}
+	views := []item.View{item.BothImages, item.NewImage, item.OldImage, item.KeysOnly}
 	dropped, taken := 0, 0
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -242,7 +242,7 @@ func TestFiltersDropTypesThatAreNoStrings(t *testing.T) {
 	if _, err := r.Match(nil, &rec); !sluice.IsPermanent(err) {
 		t.Errorf("the router says %v, want a permanent failure", err)
 	}
-	c, err := lambdaFilters(&cfg, "t", sluice.BothImages, true)
+	c, err := lambdaFilters(&cfg, "t", item.BothImages, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestFilters(t *testing.T) {
 		{"not of a removed one", config.Config{Routes: []config.Route{{Name: "r", On: config.Strings{"*#*"}, Changed: config.Strings{"n"}}}}, true, []string{`{"eventName":["INSERT","MODIFY"]}`}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := lambdaFilters(&tt.cfg, "t", sluice.BothImages, tt.known)
+			c, err := lambdaFilters(&tt.cfg, "t", item.BothImages, tt.known)
 			if (err == nil) != (tt.reason == "") || err != nil && !strings.Contains(err.Error(), tt.reason) {
 				t.Fatalf("error %v, want %q", err, tt.reason)
 			}

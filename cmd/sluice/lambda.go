@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/views"
+	"github.com/sluicehq/sluice/item"
 )
 
 func lambdaCommand(c *cli) *cobra.Command {
@@ -47,7 +47,7 @@ for a stream with another view.`,
 			if !slices.Contains(filterFormats, format) {
 				return usage("--format: %q is not one of %s", format, strings.Join(filterFormats, ", "))
 			}
-			view, err := sluice.BothImages, error(nil)
+			view, err := item.BothImages, error(nil)
 			if viewName != "" {
 				if view, err = views.Parse(viewName); err != nil {
 					return usage("--view: %w", err)
@@ -91,7 +91,7 @@ type tableFilter struct {
 }
 
 // tableFilters are those of the one table, or of all of the file.
-func tableFilters(cfg *config.Config, only string, view sluice.View, viewKnown bool) ([]tableFilter, error) {
+func tableFilters(cfg *config.Config, only string, view item.View, viewKnown bool) ([]tableFilter, error) {
 	tables := []string{only}
 	if only == "" {
 		if tables = cfg.Source.Tables; len(tables) == 0 {

@@ -175,10 +175,10 @@ func TestChanged(t *testing.T) {
 		{streamtest.Modify("t", old, now), "b c a"},
 		{streamtest.Insert("t", now), "b c"},
 		{streamtest.Remove("t", old), "a b"},
-		{streamtest.Modify("t", old, now, streamtest.WithView(sluice.NewImage)), ""},
-		{streamtest.Modify("t", old, now, streamtest.WithView(sluice.OldImage)), ""},
-		{streamtest.Modify("t", old, now, streamtest.WithView(sluice.KeysOnly)), ""},
-		{streamtest.Insert("t", now, streamtest.WithView(sluice.KeysOnly)), ""},
+		{streamtest.Modify("t", old, now, streamtest.WithView(item.NewImage)), ""},
+		{streamtest.Modify("t", old, now, streamtest.WithView(item.OldImage)), ""},
+		{streamtest.Modify("t", old, now, streamtest.WithView(item.KeysOnly)), ""},
+		{streamtest.Insert("t", now, streamtest.WithView(item.KeysOnly)), ""},
 	} {
 		if got := strings.Join(changed(&tt.rec), " "); got != tt.want {
 			t.Errorf("%s %s: %q, want %q", tt.rec.EventName, tt.rec.ViewType, got, tt.want)

@@ -170,9 +170,9 @@ func TestComputedFields(t *testing.T) {
 // A tombstone of a stream without images is made of the keys.
 func TestTombstones(t *testing.T) {
 	o := Options{Index: "i", ID: "{pk}", Version: Unversioned(), Tombstone: []Field{Constant("deleted", true), Copy("pk", "pk"), Copy("n", "n")}}
-	for view, want := range map[sluice.View]string{
-		sluice.BothImages: `{"deleted":true,"pk":"a","n":1}`,
-		sluice.NewImage:   `{"deleted":true,"pk":"a"}`,
+	for view, want := range map[item.View]string{
+		item.BothImages: `{"deleted":true,"pk":"a","n":1}`,
+		item.NewImage:   `{"deleted":true,"pk":"a"}`,
 	} {
 		rec := streamtest.Remove("t", map[string]any{"pk": "a", "n": 1}, streamtest.WithView(view))
 		ops, err := must(t, nil, o).Project(&rec)

@@ -58,7 +58,7 @@ func TestOnly(t *testing.T) {
 		{"leaves", streamtest.Modify("t", in1, out2), []document.Op{gone(2)}},
 		{"stays outside", streamtest.Modify("t", out2, out3), nil},
 		{"stays outside, replayed", streamtest.Modify("t", out2, out3, streamtest.WithOrigin(sluice.Replayed)), []document.Op{gone(3)}},
-		{"stays outside, without its old image", streamtest.Modify("t", out2, out3, streamtest.WithView(sluice.NewImage)), []document.Op{gone(3)}},
+		{"stays outside, without its old image", streamtest.Modify("t", out2, out3, streamtest.WithView(item.NewImage)), []document.Op{gone(3)}},
 		{"comes in, with the document that it would have had before", streamtest.Modify("t", out3, in4), []document.Op{put(4)}},
 		{"removed", streamtest.Remove("t", in4), []document.Op{gone(5)}},
 		{"removed outside", streamtest.Remove("t", out3), nil},

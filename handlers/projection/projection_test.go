@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -68,7 +69,7 @@ func TestRecords(t *testing.T) {
 		{"unchanged, but written", streamtest.Modify("t", v1, v2), func(o *Options) { o.Include, o.WriteUnchanged = []string{"pk"}, true }, []document.Op{put(2, `{"pk":"a"}`)}},
 		{"unchanged, redriven", streamtest.Modify("t", v1, v2, streamtest.WithOrigin(sluice.Redriven)), func(o *Options) { o.Include = []string{"pk"} }, []document.Op{put(2, `{"pk":"a"}`)}},
 		{"unchanged, replayed", streamtest.Modify("t", v1, v2, streamtest.WithOrigin(sluice.Replayed)), func(o *Options) { o.Include = []string{"pk"} }, []document.Op{put(2, `{"pk":"a"}`)}},
-		{"without old image", streamtest.Modify("t", v1, v2, streamtest.WithView(sluice.NewImage)), func(o *Options) { o.Include = []string{"pk"} }, []document.Op{put(2, `{"pk":"a"}`)}},
+		{"without old image", streamtest.Modify("t", v1, v2, streamtest.WithView(item.NewImage)), func(o *Options) { o.Include = []string{"pk"} }, []document.Op{put(2, `{"pk":"a"}`)}},
 	} {
 		o := small()
 		if tt.o != nil {
@@ -125,10 +126,10 @@ func TestFailures(t *testing.T) {
 		{"version is negative", streamtest.Insert("t", map[string]any{"pk": "a", "rev": -1}), small(), `attribute "rev" is -1, want an integer`},
 		{"version is too large", streamtest.Insert("t", `{"pk":{"S":"a"},"rev":{"N":"9223372036854775808"}}`), small(), `attribute "rev" is 9223372036854775808`},
 		{"no version after it", streamtest.Remove("t", `{"pk":{"S":"a"},"rev":{"N":"9223372036854775807"}}`), small(), `there is none after it for the deletion`},
-		{"keys only", streamtest.Insert("t", full, streamtest.WithView(sluice.KeysOnly)), small(), `it came without its new image: set the table's StreamViewType`},
-		{"removed without old image", streamtest.Remove("t", full, streamtest.WithView(sluice.NewImage)), small(), `the version is taken from the old image, without which the record came`},
-		{"place without old image", streamtest.Modify("t", full, full, streamtest.WithView(sluice.NewImage)), Options{Index: "{kind}", ID: "{pk}", Version: ByAttribute("rev")}, `attribute "kind" says where the document is, and it came without its old image`},
-		{"removed place without old image", streamtest.Remove("t", full, streamtest.WithView(sluice.NewImage)), Options{Index: "{kind}", ID: "{pk}", Version: BySequence()}, `the item has no attribute "kind"; it came without its old image`},
+		{"keys only", streamtest.Insert("t", full, streamtest.WithView(item.KeysOnly)), small(), `it came without its new image: set the table's StreamViewType`},
+		{"removed without old image", streamtest.Remove("t", full, streamtest.WithView(item.NewImage)), small(), `the version is taken from the old image, without which the record came`},
+		{"place without old image", streamtest.Modify("t", full, full, streamtest.WithView(item.NewImage)), Options{Index: "{kind}", ID: "{pk}", Version: ByAttribute("rev")}, `attribute "kind" says where the document is, and it came without its old image`},
+		{"removed place without old image", streamtest.Remove("t", full, streamtest.WithView(item.NewImage)), Options{Index: "{kind}", ID: "{pk}", Version: BySequence()}, `the item has no attribute "kind"; it came without its old image`},
 		{"no id", streamtest.Insert("t", full), Options{Index: "i", ID: "{id}", Version: Unversioned()}, `the id of the document: template "{id}": the item has no attribute "id"`},
 		{"id is a map", streamtest.Insert("t", map[string]any{"pk": "a", "id": map[string]any{}}), Options{Index: "i", ID: "{id}", Version: Unversioned()}, `attribute "id" is of type M, want S, N or B`},
 		{"id is long", streamtest.Insert("t", map[string]any{"pk": strings.Repeat("é", 257)}), Options{Index: "i", ID: "{pk}", Version: Unversioned()}, `it has 514 bytes, OpenSearch takes 512; Options.HashLongIDs`},

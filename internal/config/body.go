@@ -16,8 +16,8 @@ import (
 // body makes the body of a message.
 type body struct {
 	make        func(dst []byte, rec *sluice.Record) ([]byte, error)
-	reads       sluice.View // the images that it needs
-	wantsRecord bool        // it has attributes of the record, with '$'
+	reads       item.View // the images that it needs
+	wantsRecord bool      // it has attributes of the record, with '$'
 }
 
 // parseBody parses the body of a send route.
@@ -26,9 +26,9 @@ func parseBody(text string) (body, error) {
 	case "", "record":
 		return body{make: recordBody}, nil
 	case "new":
-		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.New }), reads: sluice.NewImage}, nil
+		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.New }), reads: item.NewImage}, nil
 	case "old":
-		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.Old }), reads: sluice.OldImage}, nil
+		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.Old }), reads: item.OldImage}, nil
 	case "keys":
 		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.Keys })}, nil
 	}
@@ -79,8 +79,8 @@ var refused = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 // text is a template over an item. Names that begin with '$' read the record.
 type text struct {
 	projection.Template
-	item        []string    // paths of the item
-	reads       sluice.View // the images that it needs by name
+	item        []string  // paths of the item
+	reads       item.View // the images that it needs by name
 	wantsRecord bool
 }
 
@@ -97,9 +97,9 @@ func parseText(source string) (text, error) {
 		made.wantsRecord = made.wantsRecord || strings.HasPrefix(path, "$")
 		switch {
 		case strings.HasPrefix(path, "$new."):
-			made.reads |= sluice.NewImage
+			made.reads |= item.NewImage
 		case strings.HasPrefix(path, "$old."):
-			made.reads |= sluice.OldImage
+			made.reads |= item.OldImage
 		case !strings.HasPrefix(path, "$"):
 			made.item = append(made.item, path)
 		}

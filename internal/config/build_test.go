@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -23,11 +24,11 @@ func TestRouteOptions(t *testing.T) {
 	got.Handler = nil
 	want := sluice.Route{
 		Name: "full", Attempts: 3, Backoff: time.Second, MaxBackoff: 30 * time.Second, Timeout: time.Minute, MaxAge: time.Hour,
-		Concurrency: 5, Rate: 2, Burst: 1, Needs: sluice.BothImages | sluice.AnyImage, Redrive: true, Snapshot: true,
+		Concurrency: 5, Rate: 2, Burst: 1, Needs: item.BothImages | item.AnyImage, Redrive: true, Snapshot: true,
 	}
 	if got.Name != want.Name || got.Attempts != want.Attempts || got.Backoff != want.Backoff || got.MaxBackoff != want.MaxBackoff || got.Timeout != want.Timeout ||
 		got.MaxAge != want.MaxAge || got.Concurrency != want.Concurrency || got.Rate != want.Rate || got.Burst != want.Burst ||
-		!got.Needs.Has(sluice.BothImages) || !got.Redrive || !got.Snapshot {
+		!got.Needs.Has(item.BothImages) || !got.Redrive || !got.Snapshot {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	for _, tt := range []struct {
@@ -126,7 +127,7 @@ func TestRouteWhen(t *testing.T) {
 	w := newWorld()
 	app := w.build(t, one(Route{Name: "big", When: "new.n > 2", Send: &Send{To: "jobs", Body: "{pk}"}}))
 	rt := app.Router.Routes()[0]
-	if !rt.Needs.Has(sluice.NewImage) {
+	if !rt.Needs.Has(item.NewImage) {
 		t.Errorf("%+v", rt)
 	}
 	result := streamtest.Run(t.Context(), app.Router,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -53,7 +54,7 @@ func TestCascadeKeepsWhatIsNewer(t *testing.T) {
 			t.Error(got)
 		}
 		// The version is in the old image.
-		rec := streamtest.Remove("maps", plain(`{"map_id":"m","version":7}`), streamtest.WithKeys("map_id"), streamtest.WithView(sluice.NewImage))
+		rec := streamtest.Remove("maps", plain(`{"map_id":"m","version":7}`), streamtest.WithKeys("map_id"), streamtest.WithView(item.NewImage))
 		if err := app.Router.Dispatch(t.Context(), &rec); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "needs the old image") {
 			t.Error(err)
 		}

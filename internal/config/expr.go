@@ -20,6 +20,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -223,13 +224,13 @@ func (w *when) failed(err error) error {
 }
 
 // reads returns the images that the expression reads.
-func (w *when) reads() (v sluice.View) {
+func (w *when) reads() (v item.View) {
 	for _, s := range w.slots {
 		switch s.image {
 		case newImage:
-			v |= sluice.NewImage
+			v |= item.NewImage
 		case oldImage:
-			v |= sluice.OldImage
+			v |= item.OldImage
 		}
 	}
 	return v
@@ -272,11 +273,11 @@ func (w *when) failing(next sluice.Handler) sluice.Handler {
 }
 
 // needs returns the options of a route that reads the images v.
-func needs(v sluice.View) (opts []router.Option) {
-	if v&sluice.NewImage != 0 {
+func needs(v item.View) (opts []router.Option) {
+	if v&item.NewImage != 0 {
 		opts = append(opts, router.NeedsNew())
 	}
-	if v&sluice.OldImage != 0 {
+	if v&item.OldImage != 0 {
 		opts = append(opts, router.NeedsOld())
 	}
 	return opts

@@ -260,9 +260,9 @@ func TestBuildWhen(t *testing.T) {
 }
 
 func TestWhenNeedsImages(t *testing.T) {
-	for text, want := range map[string]sluice.View{
-		`event == "INSERT"`: sluice.KeysOnly, `keys.a == 1`: sluice.KeysOnly, `new.a == 1`: sluice.NewImage,
-		`old == nil`: sluice.OldImage, `new.a != old.a`: sluice.BothImages,
+	for text, want := range map[string]item.View{
+		`event == "INSERT"`: item.KeysOnly, `keys.a == 1`: item.KeysOnly, `new.a == 1`: item.NewImage,
+		`old == nil`: item.OldImage, `new.a != old.a`: item.BothImages,
 	} {
 		w, err := compileWhen(text, router.Attribute("entityType"))
 		if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/tally"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -233,7 +234,7 @@ func TestProject(t *testing.T) {
 		strings.Join(p.Types, " ") != "order gift" || p.Options.Version.String() != projection.ByAttribute("rev").String() {
 		t.Errorf("%+v", app.Routes[0])
 	}
-	if rt := app.Router.Routes()[0]; !rt.Needs.Has(sluice.BothImages) || !rt.Snapshot || !rt.Redrive {
+	if rt := app.Router.Routes()[0]; !rt.Needs.Has(item.BothImages) || !rt.Snapshot || !rt.Redrive {
 		t.Errorf("%+v", rt)
 	}
 }

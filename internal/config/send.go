@@ -76,7 +76,7 @@ type sender struct {
 	fifo          bool
 	group, dedupe *text
 	attributes    map[string]*text
-	reads         sluice.View // the images that the templates need
+	reads         item.View // the images that the templates need
 	send          func(context.Context, sluice.Message) error
 }
 

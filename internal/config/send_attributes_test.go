@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/sqs"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -78,7 +79,7 @@ func TestSendAttributesFail(t *testing.T) {
 	} {
 		o := []streamtest.RecordOption{streamtest.WithKeys("pk")}
 		if template == "{tenant}" || template == "{$old.n}" {
-			o = append(o, streamtest.WithView(sluice.KeysOnly))
+			o = append(o, streamtest.WithView(item.KeysOnly))
 		}
 		c := one(Route{Send: &Send{To: "jobs", Body: "keys", Attributes: Texts{{"x", template}}}})
 		c.EntityType = EntityType{Tables: map[string]string{"orders": "order"}}

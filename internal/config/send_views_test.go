@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -17,30 +18,30 @@ func TestSendNeedsTheImagesOfItsTemplates(t *testing.T) {
 	before, after := plain(`{"pk":"o-1","entityType":"order","n":2}`), plain(`{"pk":"o-1","entityType":"order","n":3}`)
 	for _, tt := range []struct {
 		send  Send
-		view  sluice.View
+		view  item.View
 		event sluice.EventName
 		want  string // the body, or the error
 	}{
-		{Send{Body: "old"}, sluice.NewImage, sluice.Modify, images},
-		{Send{Body: `{"was":{$old.n}}`}, sluice.NewImage, sluice.Modify, images},
-		{Send{Body: `{"was":{$old.n}}`}, sluice.NewImage, sluice.Remove, images},
-		{Send{Body: `{"was":{$old.n}}`}, sluice.BothImages, sluice.Modify, `{"was":2}`},
-		{Send{Body: `{"was":{$old.no}}`}, sluice.BothImages, sluice.Modify, `{"was":null}`},
-		{Send{Body: `{"was":{$old.n}}`}, sluice.NewImage, sluice.Insert, `{"was":null}`},
-		{Send{Body: `{"was":"{$old.n}"}`}, sluice.NewImage, sluice.Modify, images},
-		{Send{Body: `{"was":{$old.n|lower}}`}, sluice.NewImage, sluice.Modify, images},
-		{Send{Body: `was {$old.n}`}, sluice.NewImage, sluice.Modify, images},
-		{Send{Body: `{"is":{$new.n}}`}, sluice.OldImage, sluice.Modify, images},
-		{Send{Body: `{"is":{$new.n}}`}, sluice.OldImage, sluice.Remove, `{"is":null}`},
-		{Send{Body: "keys", Group: "{$old.n}"}, sluice.NewImage, sluice.Modify, images},
-		{Send{Body: "keys", Dedupe: "{$old.n}"}, sluice.NewImage, sluice.Modify, images},
+		{Send{Body: "old"}, item.NewImage, sluice.Modify, images},
+		{Send{Body: `{"was":{$old.n}}`}, item.NewImage, sluice.Modify, images},
+		{Send{Body: `{"was":{$old.n}}`}, item.NewImage, sluice.Remove, images},
+		{Send{Body: `{"was":{$old.n}}`}, item.BothImages, sluice.Modify, `{"was":2}`},
+		{Send{Body: `{"was":{$old.no}}`}, item.BothImages, sluice.Modify, `{"was":null}`},
+		{Send{Body: `{"was":{$old.n}}`}, item.NewImage, sluice.Insert, `{"was":null}`},
+		{Send{Body: `{"was":"{$old.n}"}`}, item.NewImage, sluice.Modify, images},
+		{Send{Body: `{"was":{$old.n|lower}}`}, item.NewImage, sluice.Modify, images},
+		{Send{Body: `was {$old.n}`}, item.NewImage, sluice.Modify, images},
+		{Send{Body: `{"is":{$new.n}}`}, item.OldImage, sluice.Modify, images},
+		{Send{Body: `{"is":{$new.n}}`}, item.OldImage, sluice.Remove, `{"is":null}`},
+		{Send{Body: "keys", Group: "{$old.n}"}, item.NewImage, sluice.Modify, images},
+		{Send{Body: "keys", Dedupe: "{$old.n}"}, item.NewImage, sluice.Modify, images},
 		// An attribute of the item, from any image.
 		{Send{Body: `{"n":{n}}`}, 0, sluice.Modify, "{n} " + cannot + "MODIFY"},
-		{Send{Body: `{"n":{n}}`}, sluice.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
-		{Send{Body: `{"n":"{n}"}`}, sluice.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
-		{Send{Body: `n {n}`}, sluice.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
-		{Send{Body: `{"n":{n}}`}, sluice.NewImage, sluice.Remove, "{n} " + cannot + "REMOVE"},
-		{Send{Body: `{"n":{n}}`}, sluice.OldImage, sluice.Remove, `{"n":2}`},
+		{Send{Body: `{"n":{n}}`}, item.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
+		{Send{Body: `{"n":"{n}"}`}, item.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
+		{Send{Body: `n {n}`}, item.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
+		{Send{Body: `{"n":{n}}`}, item.NewImage, sluice.Remove, "{n} " + cannot + "REMOVE"},
+		{Send{Body: `{"n":{n}}`}, item.OldImage, sluice.Remove, `{"n":2}`},
 		{Send{Body: `{"pk":{pk},"event":"{$event}"}`}, 0, sluice.Remove, `{"pk":"o-1","event":"REMOVE"}`},
 	} {
 		t.Run(fmt.Sprintf("%+v of %v %s", tt.send, tt.view, tt.event), func(t *testing.T) {

@@ -292,7 +292,7 @@ func TestAppOfTables(t *testing.T) {
 	if !slices.Equal(app.Queues, []string{"cascades"}) || !slices.Equal(app.Tables, []string{"users", "maps", "points"}) {
 		t.Errorf("%v %v", app.Queues, app.Tables)
 	}
-	if rt := app.Router.Routes()[0]; !rt.Needs.Has(sluice.BothImages) {
+	if rt := app.Router.Routes()[0]; !rt.Needs.Has(item.BothImages) {
 		t.Errorf("%+v", rt)
 	}
 }

@@ -4,12 +4,12 @@ package views
 import (
 	"fmt"
 
-	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Parse parses the name of a StreamViewType.
-func Parse(name string) (sluice.View, error) {
-	for _, v := range [...]sluice.View{sluice.BothImages, sluice.NewImage, sluice.OldImage, sluice.KeysOnly} {
+func Parse(name string) (item.View, error) {
+	for _, v := range [...]item.View{item.BothImages, item.NewImage, item.OldImage, item.KeysOnly} {
 		if name == v.String() {
 			return v, nil
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -192,7 +193,7 @@ func TestAStreamNamedByARNIsNotFollowed(t *testing.T) {
 }
 
 // needy is a matcher whose route needs both images.
-func needy(h sluice.Handler) one { m := matcher(h); m.route.Needs = sluice.BothImages; return m }
+func needy(h sluice.Handler) one { m := matcher(h); m.route.Needs = item.BothImages; return m }
 
 // A new stream whose records lack what a route needs is not read; the one
 // after it is.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -267,7 +268,7 @@ func TestLocalRefusesToStart(t *testing.T) {
 			cfg, o := localConfig(), testOptions(state.NewMemory(), good)
 			c.change(&cfg, &o)
 			m := matcher(func(context.Context, *sluice.Record) error { return nil })
-			m.route.Needs = sluice.BothImages
+			m.route.Needs = item.BothImages
 			p, err := New(cfg, m, o)
 			if err != nil {
 				t.Fatal(err)

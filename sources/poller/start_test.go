@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
@@ -102,7 +103,7 @@ func TestRefusesToStart(t *testing.T) {
 				cfg, o := s.config(), testOptions(store, "orders")
 				c.change(s, &cfg, &o)
 				m := matcher(nil)
-				m.route.Needs = sluice.BothImages
+				m.route.Needs = item.BothImages
 				p, err := New(cfg, m, o)
 				if err != nil {
 					t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
@@ -141,7 +141,7 @@ func TestViewIsCheckedAfterAThrottledStart(t *testing.T) {
 					o.Streams = []Stream{{ARN: st.arn}}
 				}
 				m := matcher(got.handle)
-				m.route.Needs = sluice.NewImage
+				m.route.Needs = item.NewImage
 				r := startMatching(t, s, m, o)
 				pass(10 * time.Second)
 				r.mustEnd()

@@ -1,4 +1,4 @@
-package sluice
+package item
 
 // View is the set of images in a stream's records, or the images a route needs.
 type View uint8
