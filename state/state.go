@@ -124,10 +124,11 @@ type Store interface {
 	// is how long an owner must be silent before another may fence it. A poller then
 	// starts no handler without a heartbeat that is young enough.
 	//
-	//	Moves(ctx context.Context, owner string, leaving bool) ([]state.Lease, error)
+	//	Moves(ctx context.Context, owner string, leaving bool, work func(state.Lease) float64) ([]state.Lease, error)
 	//
 	// returns the leases that owner should release soon, because other owners have
-	// fewer shards and wait for these. A poller asks before its first claim, then again
+	// fewer shards, or less work, and wait for these. work is how many changes and KiB
+	// a second a shard has. A poller asks before its first claim, then again
 	// and again, and with leaving when it stops: then others learn that they may have
 	// all its shards.
 	Heartbeat(ctx context.Context, owner string) error

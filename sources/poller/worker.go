@@ -31,6 +31,7 @@ type worker struct {
 	quota    *quota.Share
 	holding  *checkpoints.Holding
 	finished atomic.Bool // all is settled and the shard is at its end
+	work     meter       // changes and KiB
 
 	skipTo     sluice.Sequence // records up to here were already read
 	dropBefore time.Time       // records created before are dropped; zero: none
@@ -60,10 +61,10 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	defer lose(nil)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer w.p.movers.add(w.lease, func() {
+	defer w.p.movers.add(w.lease, mover{&w.work, func() {
 		stop(errMoved)
 		time.AfterFunc(drainWithin, func() { lose(errMoved) })
-	})()
+	}})()
 	after := sluice.Sequence(stored.Position.Sequence)
 	w.quota = w.p.quotas.Share(w.shard.Table)
 	w.pos = positions.New(after, w.p.clock.now(), w.quota.Free)
@@ -247,6 +248,9 @@ func (w *worker) take(ctx context.Context, pg page) error {
 		return err
 	}
 	recs := pg.records
+	if len(recs) > 0 {
+		w.work.add(float64(len(recs)) + float64(pg.bytes)/1024)
+	}
 	skipped, dropped := 0, 0
 	for len(recs) > 0 {
 		rec := &recs[0]

@@ -52,11 +52,12 @@ type gift struct {
 
 // changes are what one list of members showed that the one before did not.
 type changes struct {
-	news       bool           // that the others should know
-	living     map[string]int // shards of the living members that take shards
-	began      time.Time      // the first list
-	came, left time.Time      // the last change of living
-	share      int            // of each, since a member ended
+	news       bool            // that the others should know
+	living     map[string]load // the living members that take shards
+	began      time.Time       // the first list
+	came, left time.Time       // the last change of living
+	share      int             // of each, since a member ended
+	gave       time.Time       // the last gift of an own member
 }
 
 // compare notes who came and who ended since the last list.
@@ -65,20 +66,20 @@ func (o *others) compare(own map[string]bool) {
 	if before == nil {
 		o.began = now
 	}
-	o.living = make(map[string]int)
+	o.living = make(map[string]load)
 	lost, left := 0, 0
 	for name, s := range o.seen {
 		if own[name] || s.takes() {
-			o.living[name] = s.stored.Shards
+			o.living[name] = load{name, s.stored.Shards, s.stored.Work}
 			left += s.stored.Shards
 			if _, ok := before[name]; !ok {
 				o.came = now
 			}
 		}
 	}
-	for name, shards := range before {
+	for name, l := range before {
 		if _, ok := o.living[name]; !ok {
-			o.left, lost = now, lost+shards
+			o.left, lost = now, lost+l.shards
 		}
 	}
 	if lost > 0 && len(o.living) > 0 {
@@ -96,10 +97,11 @@ func (o *others) settled() bool {
 	return time.Since(o.came) >= settleFor && (o.left.Before(o.came) || time.Since(o.left) >= replaceFor)
 }
 
-// load is how many shards a member has.
+// load is what a member has.
 type load struct {
 	name   string
 	shards int
+	work   int // of all its shards; see Moves
 }
 
 // move is a number of shards for a member.
@@ -169,8 +171,11 @@ func divide(n int, loads []load) []move {
 // the shards. An owner that calls it takes shards from others, too. Call it before the
 // first claim and then some times a second, and with leaving once the owner stops: then
 // all its shards are for others. It makes requests only when shards are to move.
-func (s *Store) Moves(ctx context.Context, owner string, leaving bool) ([]state.Lease, error) {
+//
+// work returns how much there is to do for a shard: its changes and its KiB, a second.
+func (s *Store) Moves(ctx context.Context, owner string, leaving bool, work func(state.Lease) float64) ([]state.Lease, error) {
 	s.members.takes.Store(!leaving)
+	s.noteWork(owner, work)
 	if leaving { // others count this owner out before they count what it offers
 		if err := s.Heartbeat(ctx, owner); err != nil {
 			return nil, err
@@ -231,65 +236,65 @@ func (s *Store) offer(ctx context.Context, app, owner string, leaving bool) (off
 			return nil, err
 		}
 	}
-	moves := s.movesOf(o, app, owner, leaving)
-	if len(moves) == 0 {
+	gifts := s.giftsOf(o, app, owner, leaving)
+	if len(gifts) == 0 {
 		return nil, nil
 	}
 	if o.old(time.Second) { // decide by what they have now
 		if err := s.members.list(ctx, o, app); err != nil {
 			return nil, err
 		}
-		moves = s.movesOf(o, app, owner, leaving)
+		gifts = s.giftsOf(o, app, owner, leaving)
 	}
-	mine := s.leasesOf(app, owner)
-	for _, m := range moves {
-		n := min(m.shards, len(mine), maxOffers)
-		if n == 0 {
-			break
-		}
-		to := o.seen[m.to]
-		if err := s.members.postOffers(ctx, to, mine[:n]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(gifts)) {
+		to, leases := o.seen[name], gifts[name][:min(len(gifts[name]), maxOffers)]
+		if err := s.members.postOffers(ctx, to, leases); err != nil {
 			return offered, err
 		}
 		if to.takes() {
-			s.give(mine[:n], m.to)
-			offered, mine = append(offered, mine[:n]...), mine[n:]
+			s.give(leases, name)
+			o.gave = time.Now()
+			offered = append(offered, leases...)
 		}
 	}
 	return offered, nil
 }
 
-// movesOf plans. o is locked.
-func (s *Store) movesOf(o *others, app, owner string, leaving bool) []move {
+// giftsOf plans: which leases owner gives to whom. o is locked.
+func (s *Store) giftsOf(o *others, app, owner string, leaving bool) map[string][]state.Lease {
 	offered, _ := s.members.offers(owner, rows.Key{})
 	if !leaving && (!o.settled() || offered > 0) {
 		return nil
 	}
-	mine := s.countLeases(app, owner)
+	mine := s.leasesOf(app, owner)
 	own := s.members.names(app)
 	avoid := s.avoided()
 	var loads []load
 	youngest := o.began
-	for name, n := range o.living {
+	for name, l := range o.living {
 		if !own[name] && !avoid[name] {
-			loads = append(loads, load{name, n})
+			loads = append(loads, l)
 			if first := o.seen[name].first; first.After(youngest) {
 				youngest = first
 			}
 		}
 	}
 	if !leaving {
-		return plan(owner, append(loads, load{owner, mine}))
+		return s.even(o, app, append(loads, loadOf(owner, mine)), mine)
 	}
 	if youngest.After(o.began) && time.Since(youngest) < recently {
 		loads = slices.DeleteFunc(loads, func(l load) bool { return youngest.Sub(o.seen[l.name].first) > together })
 	}
-	return divide(mine, loads)
+	gifts := make(map[string][]state.Lease)
+	for _, m := range divide(len(mine), loads) {
+		gifts[m.to], mine = leases(mine[:m.shards]), mine[m.shards:]
+	}
+	return gifts
 }
 
 // leasesOf returns the leases of owner that are not to be released: those first that
 // moved least often, then those that are held longest.
-func (s *Store) leasesOf(app, owner string) []state.Lease {
+func (s *Store) leasesOf(app, owner string) []heldLease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []heldLease
@@ -301,11 +306,15 @@ func (s *Store) leasesOf(app, owner string) []state.Lease {
 	slices.SortFunc(all, func(a, b heldLease) int {
 		return cmp.Or(cmp.Compare(a.moves, b.moves), a.since.Compare(b.since), strings.Compare(a.ShardID, b.ShardID))
 	})
-	leases := make([]state.Lease, len(all))
-	for i, h := range all {
-		leases[i] = h.Lease
+	return all
+}
+
+func leases(held []heldLease) []state.Lease {
+	all := make([]state.Lease, len(held))
+	for i, h := range held {
+		all[i] = h.Lease
 	}
-	return leases
+	return all
 }
 
 func (s *Store) give(leases []state.Lease, to string) {
@@ -335,6 +344,7 @@ type heldLease struct {
 	moves  uint64
 	deaths uint64
 	first  bool // nobody had the shard before
+	work   float64
 }
 
 // holds notes a claimed shard of a table's stream. If it was given to another, that one
@@ -351,7 +361,7 @@ func (s *Store) holds(k rows.Key, l state.Lease, begun shard, first bool) {
 		s.avoid[g.to] = time.Now()
 	}
 	delete(s.given, k)
-	s.leases[k] = heldLease{l, time.Now(), begun.moves, begun.deaths, first}
+	s.leases[k] = heldLease{l, time.Now(), begun.moves, begun.deaths, first, 0}
 }
 
 // drops notes that a lease is over.
@@ -366,9 +376,6 @@ func (s *Store) drops(k rows.Key, l state.Lease) {
 		s.given[k] = g
 	}
 }
-
-// countLeases counts the leases of owner that are not to be released.
-func (s *Store) countLeases(app, owner string) int { return len(s.leasesOf(app, owner)) }
 
 // nextOwner returns for whom a lease is released; empty: for all.
 func (s *Store) nextOwner(k rows.Key, l state.Lease) string {

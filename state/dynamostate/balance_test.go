@@ -21,14 +21,14 @@ func TestPlan(t *testing.T) {
 		loads []load
 		want  string // what each gives
 	}{
-		{[]load{{"a", 5}}, "map[]"},
-		{[]load{{"a", 3}, {"b", 2}}, "map[]"},
-		{[]load{{"a", 8}, {"b", 0}}, "map[a:[{b 4}]]"},
-		{[]load{{"a", 3}, {"b", 0}}, "map[a:[{b 1}]]"},
-		{[]load{{"a", 1}, {"b", 1}, {"c", 0}}, "map[]"},
-		{[]load{{"a", 64}, {"b", 60}, {"c", 62}}, "map[]"}, // small
-		{[]load{{"d", 0}, {"a", 256}, {"c", 0}, {"b", 0}}, "map[a:[{d 64} {c 64} {b 64}]]"},
-		{[]load{{"a", 9}, {"b", 9}, {"c", 0}}, "map[a:[{c 3}] b:[{c 3}]]"},
+		{[]load{{"a", 5, 0}}, "map[]"},
+		{[]load{{"a", 3, 0}, {"b", 2, 0}}, "map[]"},
+		{[]load{{"a", 8, 0}, {"b", 0, 0}}, "map[a:[{b 4}]]"},
+		{[]load{{"a", 3, 0}, {"b", 0, 0}}, "map[a:[{b 1}]]"},
+		{[]load{{"a", 1, 0}, {"b", 1, 0}, {"c", 0, 0}}, "map[]"},
+		{[]load{{"a", 64, 0}, {"b", 60, 0}, {"c", 62, 0}}, "map[]"}, // small
+		{[]load{{"d", 0, 0}, {"a", 256, 0}, {"c", 0, 0}, {"b", 0, 0}}, "map[a:[{d 64} {c 64} {b 64}]]"},
+		{[]load{{"a", 9, 0}, {"b", 9, 0}, {"c", 0, 0}}, "map[a:[{c 3}] b:[{c 3}]]"},
 	} {
 		got := map[string][]move{}
 		for _, l := range tt.loads {
@@ -51,7 +51,7 @@ func TestPlansOfAllAgree(t *testing.T) {
 		after := map[string]int{}
 		total := 0
 		for i := range loads {
-			loads[i] = load{fmt.Sprint("w", i), r.IntN(1 + r.IntN(300))}
+			loads[i] = load{fmt.Sprint("w", i), r.IntN(1 + r.IntN(300)), 0}
 			after[loads[i].name] = loads[i].shards
 			total += loads[i].shards
 		}
@@ -74,10 +74,10 @@ func TestPlansOfAllAgree(t *testing.T) {
 func TestDivide(t *testing.T) {
 	for want, got := range map[string][]move{
 		"[]":              divide(5, nil),
-		"[{a 2} {b 3}]":   divide(5, []load{{"a", 1}, {"b", 0}}),
-		"[{b 5}]":         divide(5, []load{{"a", 10}, {"b", 0}}),
-		"[{a 2} {b 2}]":   divide(4, []load{{"a", 7}, {"b", 7}}),
-		"[{a 65} {b 64}]": divide(129, []load{{"a", 0}, {"b", 0}}),
+		"[{a 2} {b 3}]":   divide(5, []load{{"a", 1, 0}, {"b", 0, 0}}),
+		"[{b 5}]":         divide(5, []load{{"a", 10, 0}, {"b", 0, 0}}),
+		"[{a 2} {b 2}]":   divide(4, []load{{"a", 7, 0}, {"b", 7, 0}}),
+		"[{a 65} {b 64}]": divide(129, []load{{"a", 0, 0}, {"b", 0, 0}}),
 	} {
 		if fmt.Sprint(got) != want {
 			t.Errorf("got %v, want %s", got, want)
@@ -282,13 +282,13 @@ func TestReservationEnds(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		})
-		if _, err := idle.Moves(t.Context(), "idle", false); err != nil {
+		if _, err := idle.Moves(t.Context(), "idle", false, noWork); err != nil {
 			t.Fatal(err)
 		}
 		moves := func() []state.Lease {
 			t.Helper()
 			for range 100 {
-				got, err := giver.Moves(t.Context(), "giver", false)
+				got, err := giver.Moves(t.Context(), "giver", false, noWork)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -326,8 +326,10 @@ func TestNobodyToGiveTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, leaving := range []bool{false, true} {
-		if got, err := s.Moves(context.Background(), "me", leaving); err != nil || len(got) > 0 {
+		if got, err := s.Moves(context.Background(), "me", leaving, noWork); err != nil || len(got) > 0 {
 			t.Errorf("moves %v, %v", got, err)
 		}
 	}
 }
+
+func noWork(state.Lease) float64 { return 0 }

@@ -155,11 +155,11 @@ func TestOfferThatIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := s.leasesOf("app", "me")[0]
-	s.give([]state.Lease{l}, "idle")
+	s.give([]state.Lease{l.Lease}, "idle")
 	if got := s.leasesOf("app", "me"); len(got) != 0 {
 		t.Errorf("a lease that was given away is still there to give: %v", got)
 	}
-	if err := s.Release(t.Context(), l); err != nil {
+	if err := s.Release(t.Context(), l.Lease); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Claim(t.Context(), stream, testShard, "", "me"); err != nil {

@@ -69,7 +69,7 @@ func (m *members) took(k rows.Key) {
 // shards returns how many shards an own member has, or was offered.
 func (m *members) shards(app, owner string) int {
 	all, _ := m.offers(owner, rows.Key{})
-	return all + m.count(app, owner)
+	return all + m.load(app, owner).shards
 }
 
 // errBusy says that a member wrote its heartbeat whenever others wrote to its mailbox.

@@ -41,8 +41,9 @@ type storedMember struct {
 	// Released counts the shards that the owner has released unfinished. Others look at
 	// its shards again when the number changes.
 	Released uint64 `dynamodbav:"released,omitempty"`
-	Takes    bool   `dynamodbav:"takes"`  // shards that others offer
-	Shards   int    `dynamodbav:"shards"` // that it has, or was offered
+	Takes    bool   `dynamodbav:"takes"`          // shards that others offer
+	Shards   int    `dynamodbav:"shards"`         // that it has, or was offered
+	Work     int    `dynamodbav:"work,omitempty"` // of those that it has; see Moves
 	// Offers are shards that others will soon release for the owner, by stream. Its
 	// next heartbeat takes them out.
 	Offers map[string][]string `dynamodbav:"offers"`
@@ -55,9 +56,9 @@ type storedMember struct {
 // safe for concurrent use.
 type members struct {
 	rows  rows.Table
-	store string                      // unique id of this Store
-	count func(app, owner string) int // shards that an own member has
-	takes atomic.Bool                 // own members take shards that others offer
+	store string                       // unique id of this Store
+	load  func(app, owner string) load // of an own member
+	takes atomic.Bool                  // own members take shards that others offer
 
 	config atomic.Value // string; see Publish
 
@@ -187,6 +188,7 @@ func (m *members) write(ctx context.Context, o *ownMember) error {
 		next, sent := o.stored, time.Now()
 		next.Beats, next.Released = next.Beats+1, o.released.Load()
 		next.Takes, next.Shards, next.Offers = m.takes.Load(), m.shards(o.app, o.row.Sort), nil
+		next.Work = m.load(o.app, o.row.Sort).work
 		row, err := m.rows.Write(ctx, o.row, encode(next))
 		if err == nil {
 			o.stored, o.row, o.sent = next, row, sent

@@ -58,7 +58,7 @@ func over(t rows.Table) *Store {
 		finished:    make(map[string]finishedShards),
 		generations: make(map[state.Stream]string), noted: make(map[string]bool),
 	}
-	s.members.rows, s.members.store, s.members.count = t, rand.Text(), s.countLeases
+	s.members.rows, s.members.store, s.members.load = t, rand.Text(), s.load
 	return s
 }
 

@@ -29,7 +29,8 @@ type fleet struct {
 	deadly   string // the shard that ends its workers
 
 	mu     sync.Mutex
-	claims map[string]int // of each shard
+	claims map[string]int     // of each shard
+	work   map[string]float64 // of each shard
 }
 
 type member struct {
@@ -80,7 +81,7 @@ func (f *fleet) start(w *member) {
 					t.Errorf("%s: %v", w.name, err)
 				}
 			}
-			leases, err := w.Moves(t.Context(), w.name, false)
+			leases, err := w.Moves(t.Context(), w.name, false, f.workOf)
 			if err != nil && t.Context().Err() == nil {
 				t.Errorf("%s: %v", w.name, err)
 			}
@@ -100,7 +101,7 @@ func (f *fleet) stop(w *member) {
 	f.t.Helper()
 	w.dead.Store(true)
 	time.Sleep(600 * time.Millisecond) // its loop has ended
-	if _, err := w.Moves(f.t.Context(), w.name, true); err != nil {
+	if _, err := w.Moves(f.t.Context(), w.name, true, f.workOf); err != nil {
 		f.t.Error(err)
 	}
 	time.Sleep(100 * time.Millisecond)
@@ -111,6 +112,12 @@ func (f *fleet) stop(w *member) {
 	if err := w.Close(); err != nil {
 		f.t.Error(err)
 	}
+}
+
+func (f *fleet) workOf(l state.Lease) float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.work[l.ShardID]
 }
 
 func (f *fleet) release(w *member, leases []state.Lease) {
