@@ -135,6 +135,15 @@ func (f *Flow) keepMargin(d time.Time) {
 // submitted, that are durable without a gap.
 func (f *Flow) Settled() uint64 { return f.settled.Load() }
 
+// Unsettled returns which of the records up to number submitted, counted from the first
+// one, are not settled: at most that many. Nothing is said of later records. After Close
+// the result no longer changes.
+func (f *Flow) Unsettled(most int) (unsettled []uint64, submitted uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.window.unsettled(most)
+}
+
 // Changed returns a channel that receives a value after Settled has grown. Signals
 // coalesce. The channel is never closed.
 func (f *Flow) Changed() <-chan struct{} { return f.changed }

@@ -108,6 +108,21 @@ func (w *window) settle(ord uint64, n int64, held bool) bool {
 	return true
 }
 
+// unsettled returns the ordinals of the unsettled records up to submitted: the last
+// one, or the one before there are more than most.
+func (w *window) unsettled(most int) (all []uint64, submitted uint64) {
+	for ord := w.low + 1; ord <= w.high; ord++ {
+		if word, bit := place(w.done, ord); w.done[word]&bit != 0 {
+			continue
+		}
+		if len(all) == most {
+			return all, ord - 1
+		}
+		all = append(all, ord)
+	}
+	return all, w.high
+}
+
 func place(ring []uint64, ord uint64) (word int, bit uint64) {
 	i := ord & (uint64(len(ring))*64 - 1)
 	return int(i / 64), 1 << (i % 64)

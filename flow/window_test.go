@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,17 @@ func TestWindowAgainstAList(t *testing.T) {
 			}
 			if ahead := int(w.high-w.low) - len(open); len(open) > o.Window || ahead > o.MaxAhead {
 				t.Fatalf("seed %d: %d unsettled, %d ahead", seed, len(open), ahead)
+			}
+			if rng.IntN(1000) == 0 {
+				slices.Sort(open)
+				most := rng.IntN(100)
+				want, to := open, w.high
+				if len(open) > most {
+					want, to = open[:most], open[most]-1
+				}
+				if got, submitted := w.unsettled(most); !slices.Equal(got, want) || submitted != to {
+					t.Fatalf("seed %d: of %d unsettled records up to %d: %v up to %d, want %v up to %d", seed, most, w.high, got, submitted, want, to)
+				}
 			}
 		}
 	}

@@ -58,6 +58,9 @@ func (s Shard) Advanced(c Checkpoint) (Shard, error) {
 	if p.Finished && p.Sequence == "" {
 		p.Sequence = s.Position.Sequence
 	}
+	if p.Finished {
+		p.Ahead = ""
+	}
 	if p.Compare(s.Position) < 0 {
 		return s, fmt.Errorf("%w: shard %s is settled to %v, the checkpoint says %v",
 			ErrRegress, c.Lease.ShardID, s.Position, p)
@@ -86,6 +89,9 @@ func (p Position) String() string {
 func (p Position) validate() error {
 	if len(p.Sequence) > 40 || strings.Trim(p.Sequence, "0123456789") != "" {
 		return fmt.Errorf("%.60q is not a sequence number: 1 to 40 decimal digits", p.Sequence)
+	}
+	if len(p.Ahead) > staterules.MaxAhead || strings.Trim(p.Ahead, "0123456789 ") != "" {
+		return fmt.Errorf("what is settled ahead, %.60q with %d bytes: up to %d bytes of sequence numbers are kept", p.Ahead, len(p.Ahead), staterules.MaxAhead)
 	}
 	return nil
 }

@@ -26,6 +26,11 @@ type Start struct {
 type Position struct {
 	Sequence string // of the last settled record; empty if none
 	Finished bool   // the shard is closed and settled to its end
+	// Ahead says that records after Sequence are settled, too: "N A B C" are sequence
+	// numbers, separated by spaces, and of the records up to N only A, B and C, in
+	// ascending order, are not settled. It stays true when Sequence moves. Empty: nothing is
+	// known. It has at most 12 KB.
+	Ahead string
 }
 
 // Shard is a stored shard.

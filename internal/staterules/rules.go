@@ -17,6 +17,9 @@ const OwnerTimeout = 10 * time.Second
 // MaxValue is how many bytes a value has at most.
 const MaxValue = 64 << 10
 
+// MaxAhead is how many bytes a position's Ahead has at most.
+const MaxAhead = 12 << 10
+
 // Application says whether an application's name is missing.
 func Application(app string) error {
 	if app == "" {

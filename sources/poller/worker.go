@@ -36,6 +36,10 @@ type worker struct {
 	skipTo     sluice.Sequence // records up to here were already read
 	dropBefore time.Time       // records created before are dropped; zero: none
 	behind     *sluice.Gap     // gap whose end is unknown
+
+	stored state.Position
+	ahead  positions.Ahead        // of stored, until all of that is read
+	left   atomic.Pointer[string] // Ahead of the position, once the flow has ended
 }
 
 // run owns the shard until it ends, ctx ends, or the lease is lost. After the end
@@ -65,6 +69,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 		stop(errMoved)
 		time.AfterFunc(drainWithin, func() { lose(errMoved) })
 	}})()
+	w.stored, w.ahead = stored.Position, positions.ParseAhead(stored.Position.Ahead)
 	after := sluice.Sequence(stored.Position.Sequence)
 	w.quota = w.p.quotas.Share(w.shard.Table)
 	w.pos = positions.New(after, w.p.clock.now(), w.quota.Free)
@@ -276,8 +281,17 @@ func (w *worker) take(ctx context.Context, pg page) error {
 				break
 			}
 		}
+		recs = w.ahead.Unsettled(recs)
 		w.gauge.observe() // what comes now waits from now on
 		rest -= w.pos.Add(recs)
+		if n := len(recs); n == 0 || recs[n-1].Sequence.Compare(w.skipTo) < 0 {
+			w.pos.Skip(w.skipTo)
+		}
+		if w.ahead.Past(w.skipTo) {
+			w.ahead = positions.Ahead{}
+		}
+	}
+	if len(recs) > 0 {
 		page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.Free}
 		rest = 0
 		if _, err := w.flow.SubmitPage(ctx, page); err != nil {
@@ -291,8 +305,21 @@ func (w *worker) take(ctx context.Context, pg page) error {
 // position is the position that may be stored now: never past the flow's
 // watermark.
 func (w *worker) position() state.Position {
-	finished := w.finished.Load()
-	return state.Position{Sequence: string(w.pos.Settle(w.flow.Settled())), Finished: finished}
+	p := state.Position{Finished: w.finished.Load(), Sequence: string(w.pos.Settle(w.flow.Settled()))}
+	if left := w.left.Load(); left != nil && !p.Finished {
+		p.Ahead = *left
+	} else if p.Sequence == w.stored.Sequence && !p.Finished {
+		p.Ahead = w.stored.Ahead
+	}
+	return p
+}
+
+// leave notes what is settled past the position, for the next owner.
+func (w *worker) leave() {
+	unsettled, submitted := w.flow.Unsettled(positions.MaxUnsettled)
+	w.pos.Settle(w.flow.Settled())
+	left := w.pos.Ahead(w.ahead, submitted, unsettled)
+	w.left.Store(&left)
 }
 
 // close waits until the taken records are settled, and stores the position. Even
@@ -312,6 +339,7 @@ func (w *worker) close(owned context.Context, t terms, end End, cause error) (En
 	if lost {
 		return end, cause
 	}
+	w.leave()
 	switch err := w.p.checkpoints.Flush(t.writes, w.holding); {
 	case errors.Is(err, state.ErrLeaseLost):
 		return EndLost, err

@@ -34,6 +34,7 @@ type storedShard struct {
 	Parent   string `json:"parent,omitempty"`
 	Sequence string `json:"sequence,omitempty"`
 	Finished bool   `json:"finished,omitempty"`
+	Ahead    string `json:"ahead,omitempty"`
 	Owner    string `json:"owner,omitempty"`
 	Epoch    uint64 `json:"epoch"`
 }
@@ -80,14 +81,14 @@ func getShard(b *bbolt.Bucket, id string) (sh state.Shard, ok bool, err error) {
 	}
 	return state.Shard{
 		ID: id, Parent: v.Parent, Owner: v.Owner, Epoch: v.Epoch,
-		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished},
+		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished, Ahead: v.Ahead},
 	}, true, nil
 }
 
 func putShard(b *bbolt.Bucket, sh state.Shard) error {
 	data, err := json.Marshal(storedShard{
 		Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch,
-		Sequence: sh.Position.Sequence, Finished: sh.Position.Finished,
+		Sequence: sh.Position.Sequence, Finished: sh.Position.Finished, Ahead: sh.Position.Ahead,
 	})
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type storedShard struct {
 	Parent   string `dynamodbav:"parent"`
 	Sequence string `dynamodbav:"sequence"`
 	Finished bool   `dynamodbav:"finished"`
+	Ahead    string `dynamodbav:"ahead"`
 	Owner    string `dynamodbav:"owner"`
 	Epoch    uint64 `dynamodbav:"epoch"`
 	Next     string `dynamodbav:"next"`  // the owner that the shard was released for
@@ -72,7 +73,7 @@ func shardOf(row rows.Row) (shard, error) {
 	err := decode(row, &v)
 	return shard{state.Shard{
 		ID: row.Sort, Parent: v.Parent, Owner: v.Owner, Epoch: v.Epoch,
-		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished},
+		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished, Ahead: v.Ahead},
 	}, v.Next, v.Moves, v.Beat, v.Deaths}, err
 }
 
@@ -80,7 +81,7 @@ func shardOf(row rows.Row) (shard, error) {
 // set: the row keeps its own.
 func storedOf(before, sh shard) storedShard {
 	v := storedShard{
-		Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch, Sequence: sh.Position.Sequence, Finished: sh.Position.Finished,
+		Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch, Sequence: sh.Position.Sequence, Finished: sh.Position.Finished, Ahead: sh.Position.Ahead,
 		Next: sh.next, Moves: sh.moves, Beat: sh.beat, Deaths: sh.deaths,
 	}
 	if sh.Owner != "" && sh.Owner != before.Owner {

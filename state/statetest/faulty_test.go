@@ -302,6 +302,10 @@ func (s *store) checkpoint(c state.Checkpoint) error {
 	case errors.Is(err, state.ErrRegress) && s.is("a finished shard is opened again") && sh.Position.Finished:
 		next, err = sh, nil
 		next.Position = c.Position
+	case err == nil && s.is("what is settled ahead is forgotten"):
+		next.Position.Ahead = ""
+	case err == nil && s.is("what is settled ahead is kept") && c.Position.Ahead == "":
+		next.Position.Ahead = sh.Position.Ahead
 	case err == nil && s.is("the end forgets the position") && c.Position.Finished:
 		next.Position.Sequence = c.Position.Sequence
 	case err == nil && s.is("positions are compared as text") && c.Position.Sequence < sh.Position.Sequence && !c.Position.Finished:

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -119,6 +120,37 @@ func testClaimKeepsPosition(t *testing.T, s state.Store) {
 		}
 		expect(t, s, streamA, got)
 	}
+}
+
+func testAhead(t *testing.T, s state.Store) {
+	_, l := claim(t, s, streamA, shard1, "", "me")
+	store := func(p state.Position) {
+		t.Helper()
+		checkpoint(t, s, state.Checkpoint{Lease: l, Position: p})
+		if p.Finished {
+			p.Ahead = ""
+		}
+		if got := shard(t, s, streamA, shard1).Position; got != p {
+			t.Fatalf("the position is %+v, want %+v", got, p)
+		}
+	}
+	ahead := number(9) + " " + number(4)
+	store(state.Position{Sequence: number(3), Ahead: ahead})
+	for _, bad := range []string{"3 x", strings.Repeat("1", staterules.MaxAhead+1)} {
+		if errs := s.Checkpoint(t.Context(), []state.Checkpoint{{Lease: l, Position: state.Position{Sequence: number(4), Ahead: bad}}}); errs == nil {
+			t.Fatalf("Checkpoint took %.10q as what is settled ahead", bad)
+		}
+	}
+	succeeds(t, "Release", s.Release(t.Context(), l))
+	var sh state.Shard
+	if sh, l = claim(t, s, streamA, shard1, "", "you"); sh.Position != (state.Position{Sequence: number(3), Ahead: ahead}) {
+		t.Fatalf("the next owner gets the position %+v", sh.Position)
+	}
+	store(state.Position{Sequence: number(3)})
+	store(state.Position{Sequence: number(4), Ahead: strings.Repeat("1", staterules.MaxAhead)})
+	store(state.Position{Sequence: number(5)})
+	store(state.Position{Sequence: number(5), Ahead: ahead})
+	store(state.Position{Sequence: number(9), Finished: true, Ahead: ahead})
 }
 
 func testHeld(t *testing.T, s state.Store) {

@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"checkpoint of a shard that is not stored", testCheckpointUnknown},
 		{"checkpoint before the stored one", testRegress},
 		{"checkpoint of many", testCheckpointMany},
+		{"checkpoint of records settled ahead", testAhead},
 		{"checkpoint of what is no sequence number", testCheckpointInvalid},
 		{"end of a shard", testFinished},
 		{"finish", testFinish},

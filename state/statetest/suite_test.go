@@ -34,6 +34,8 @@ var faults = []struct{ fault, foundBy string }{
 	{"a checkpoint makes the row", "checkpoint of a shard that is not stored"},
 	{"positions go back", "checkpoint before the stored one"},
 	{"positions are compared as text", "checkpoint before the stored one"},
+	{"what is settled ahead is forgotten", "checkpoint of records settled ahead"},
+	{"what is settled ahead is kept", "checkpoint of records settled ahead"},
 	{"positions may be anything", "checkpoint of what is no sequence number"},
 	{"one checkpoint hinders the others", "checkpoint of many"},
 	{"a finished shard is opened again", "end of a shard"},

@@ -17,12 +17,14 @@ import (
 type Map struct {
 	freed func(bytes int64) // called with the memory that a settle frees; may be nil
 
-	mu      sync.Mutex
-	bytes   int64 // memory in use
-	runs    []run
-	last    uint64          // ordinal of the newest record
-	settled sluice.Sequence // last position returned
-	seenTo  time.Time       // everything written before was read
+	mu        sync.Mutex
+	bytes     int64 // memory in use
+	runs      []run
+	last      uint64          // ordinal of the newest record
+	settled   sluice.Sequence // last position returned
+	skipped   sluice.Sequence // position once ordinal skippedAt is settled
+	skippedAt uint64
+	seenTo    time.Time // everything written before was read
 }
 
 // run is consecutive records whose sequence numbers have the same width, up to its
@@ -79,6 +81,13 @@ func (p *Map) Add(recs []sluice.Record) (bytes int64) {
 	return bytes
 }
 
+// Skip notes that the records from the newest one to seq were settled before.
+func (p *Map) Skip(seq sluice.Sequence) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.skipped, p.skippedAt = seq, p.last
+}
+
 // leastRun is the capacity of a run for small pages.
 const leastRun = 16
 
@@ -129,6 +138,12 @@ func (p *Map) Settle(n uint64) sluice.Sequence {
 	}
 	if len(p.runs) == 0 {
 		p.runs = nil // the array
+	}
+	if p.skipped != "" && n >= p.skippedAt {
+		if n == p.skippedAt {
+			p.settled = p.skipped
+		}
+		p.skipped = ""
 	}
 	p.free(free)
 	return p.settled
