@@ -49,10 +49,11 @@ test: ## All tests, with servers started and stopped, race detector on; fails wh
 	@[ -n "$(RACE)" ] || echo "no C compiler found: the race detector is OFF"
 	$(gotestsum) $(RACE) $(CPU) -tags integration $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longest)) $(PKG)
 
-proof: ## The long proofs, hours: tests named TestProof or TestWild, with the build tag proof; 200,000 new seeds of the simulation
+proof: ## The long proofs, hours: tests named TestProof or TestWild, with the build tag proof; 200,000 new seeds of the simulation, and days: 1,000,000 of a fleet
 	$(gotestsum) -timeout 24h -count 1 -tags integration,proof -run '$(or $(RUN),^Test(Proof|Wild))' \
 	  $(if $(filter ./...,$(PKG)),$$(git grep --untracked -lE '^//go:build .*\bproof\b' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|'),$(PKG))
 	$(if $(filter ./...,$(PKG)),$(MAKE) sim SEEDS=200000 FROM=$$(date +%s)000000)
+	$(if $(filter ./...,$(PKG)),$(MAKE) sim FLEET=1 SEEDS=1000000 FROM=$$(date +%s)000000)
 
 aws: ## The tests with servers against an account of AWS, under names that begin with PREFIX; says what it creates and costs, and asks. LOCAL=1: on local servers
 	@go build -o bin/awssuite ./internal/cmd/awssuite
@@ -85,9 +86,10 @@ security: ## gosec with its reviewed list, licences of all that is linked, and k
 fmt: ## Format the code as the lint wants it
 	$(tool) golangci-lint fmt
 
-sim: ## SEEDS (1000) histories of a poller against a service that misbehaves, from seed FROM (1); SEED=n replays one
-	@go test -c -o bin/sim.test ./internal/sim
-	@bin/sim.test -test.run '^TestSim$$' -test.timeout 0 $(if $(SEED),-seed $(SEED) -seeds 1,-seed $(FROM) -seeds $(SEEDS) -out .out/sim)
+sim: ## SEEDS (1000) histories of a poller against a service that misbehaves, from seed FROM (1); SEED=n replays one; FLEET=1: of a fleet
+	@go test -c -o bin/sim.test $(if $(FLEET),./state/dynamostate,./internal/sim)
+	@$(if $(FLEET),cd state/dynamostate && ../../)bin/sim.test -test.run '^Test$(if $(FLEET),FleetSeeds,Sim)$$' -test.timeout 0 \
+	  $(if $(SEED),-seed $(SEED) -seeds 1,-seed $(FROM) -seeds $(SEEDS) $(if $(FLEET),,-out .out/sim))
 
 demo: ## Changes become messages, a search gets its answer, a cascade runs, an item is found by search: by daemon and by Lambda
 	@go build -o bin/demo ./internal/cmd/demo

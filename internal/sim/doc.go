@@ -35,6 +35,9 @@
 //   - A route has no more calls than allowed, about as many as its sink takes, and few in an outage.
 //   - A ready poller reads every due shard, has stored every watermark, and has no failing route.
 //
+// The simulation of a fleet is in state/dynamostate, because it reads that package's
+// rows. Its mutants are here.
+//
 // The scheduler decides which goroutine runs first, and retries have jitter. A
 // seed run twice makes the same decisions, and mostly ends the same way, but
 // hardly ever with the same trace. So the trace of a failing seed is kept, and a

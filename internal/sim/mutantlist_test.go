@@ -295,8 +295,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "state file forgets the end of a shard", file: "state/boltstate/positions.go", of: new(uint64(diskKind)),
-		old:   `Position: state.Position{Sequence: v.Sequence, Finished: v.Finished},`,
-		new:   `Position: state.Position{Sequence: v.Sequence},`,
+		old:   `Position: state.Position{Sequence: v.Sequence, Finished: v.Finished, Ahead: v.Ahead},`,
+		new:   `Position: state.Position{Sequence: v.Sequence, Ahead: v.Ahead},`,
 		props: []string{propContent, propDuplicate, propAhead},
 	},
 	{

@@ -5,3 +5,5 @@ package sim
 import "testing"
 
 func TestProofMutants(t *testing.T) { areCaught(t, mutants) }
+
+func TestProofFleetMutants(t *testing.T) { areCaughtBy(t, mutant.caughtByFleet, fleetMutants) }

@@ -18,6 +18,7 @@ import (
 const (
 	manySeeds   = 1000 // that TestSeeds runs, once the same as ever and once new ones
 	mutantSeeds = 600  // until one must have caught a mutant
+	fleetSeeds  = 400  // likewise, of a fleet
 )
 
 // TestSeeds runs many histories without the race detector, which TestSim may
@@ -33,6 +34,23 @@ func TestSeeds(t *testing.T) {
 			t.Errorf("seed %d: %v\n%s\nTo run it again: make sim SEED=%d", r.Seed, r.Violations[0], r.Trace, r.Seed)
 		}
 		t.Logf("%v. To run them again: make sim FROM=%d SEEDS=%d", sum, from, manySeeds)
+	}
+}
+
+// TestFleetSeeds runs the simulation of a fleet in the same way.
+func TestFleetSeeds(t *testing.T) {
+	const pkg, many = "../../state/dynamostate", 100
+	bin := filepath.Join(t.TempDir(), "fleet.test")
+	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", bin, pkg).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, from := range []uint64{*seed1, uint64(time.Now().UnixMilli())} {
+		cmd := exec.Command(bin, "-test.run=^TestFleetSeeds$", "-test.timeout=0", fmt.Sprint("-seed=", from), fmt.Sprint("-seeds=", many))
+		cmd.Dir = pkg
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		t.Logf("To run them again: make sim FLEET=1 FROM=%d SEEDS=%d", from, many)
 	}
 }
 
@@ -60,10 +78,18 @@ func TestMutants(t *testing.T) {
 	areCaught(t, all[:some])
 }
 
+// TestFleetMutants does so with the simulation of a fleet, in state/dynamostate.
+func TestFleetMutants(t *testing.T) {
+	const some = 2
+	all := slices.Clone(fleetMutants)
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	areCaughtBy(t, mutant.caughtByFleet, all[:some])
+}
+
 // Each mutant is of the code as it is.
 func TestMutantsFit(t *testing.T) {
 	names := map[string]bool{}
-	for _, m := range mutants {
+	for _, m := range slices.Concat(mutants, fleetMutants) {
 		if names[m.name] {
 			t.Errorf("two mutants are named %q", m.name)
 		}
@@ -74,7 +100,9 @@ func TestMutantsFit(t *testing.T) {
 	}
 }
 
-func areCaught(t *testing.T, some []mutant) {
+func areCaught(t *testing.T, some []mutant) { areCaughtBy(t, mutant.caught, some) }
+
+func areCaughtBy(t *testing.T, caught func(m mutant, dir, root string) (string, error), some []mutant) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +110,7 @@ func areCaught(t *testing.T, some []mutant) {
 	for _, m := range some {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			how, err := m.caught(t.TempDir(), root)
+			how, err := caught(m, t.TempDir(), root)
 			if err != nil {
 				t.Fatalf("%s: %v", m.file, err)
 			}
@@ -94,7 +122,7 @@ func areCaught(t *testing.T, some []mutant) {
 // caught builds the simulation with the mutant in it, and runs seeds until one
 // fails as it should. It says how it did.
 func (m mutant) caught(dir, root string) (how string, err error) {
-	bin, err := m.build(dir, root)
+	bin, err := m.build(dir, root, "./internal/sim")
 	if err != nil {
 		return "", err
 	}
@@ -125,6 +153,25 @@ func (m mutant) caught(dir, root string) (how string, err error) {
 	return "", fmt.Errorf("survives %d seeds: want that %s fails; what failed else: %v", mutantSeeds, strings.Join(m.props, " or "), others)
 }
 
+// caughtByFleet does the same with the simulation of a fleet. Any property may fail.
+func (m mutant) caughtByFleet(dir, root string) (how string, err error) {
+	bin, err := m.build(dir, root, "./state/dynamostate")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(bin, "-test.run=^TestFleetSeeds$", "-test.timeout=0", "-test.failfast", "-seed=1", fmt.Sprint("-seeds=", fleetSeeds))
+	cmd.Dir = filepath.Join(root, "state", "dynamostate")
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return "", fmt.Errorf("survives %d seeds", fleetSeeds)
+	}
+	_, found, ok := strings.Cut(string(out), "sim_test.go:")
+	if !ok {
+		return "", fmt.Errorf("%w: %.2000s", err, out)
+	}
+	return fmt.Sprintf("%.200s", found), nil
+}
+
 // broken returns the mutant's file, broken.
 func (m mutant) broken(root string) (string, error) {
 	src, err := os.ReadFile(filepath.Join(root, m.file))
@@ -137,8 +184,8 @@ func (m mutant) broken(root string) (string, error) {
 	return strings.Replace(string(src), m.old, m.new, 1), nil
 }
 
-// build makes the test binary of this package with the mutant in it.
-func (m mutant) build(dir, root string) (string, error) {
+// build makes the test binary of a package with the mutant in it.
+func (m mutant) build(dir, root, pkg string) (string, error) {
 	src, err := m.broken(root)
 	if err != nil {
 		return "", err
@@ -154,7 +201,7 @@ func (m mutant) build(dir, root string) (string, error) {
 	if err := os.WriteFile(overlay, data, 0o644); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", bin, "./internal/sim")
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", bin, pkg)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("does not compile: %w\n%s", err, out)

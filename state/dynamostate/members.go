@@ -72,7 +72,7 @@ type members struct {
 type ownMember struct {
 	app string
 
-	mu     sync.Mutex // held during a request
+	mu     lock // held during a request
 	stored storedMember
 	row    rows.Row
 	left   bool      // by Close
@@ -100,7 +100,7 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 	}
 	o := m.own[k]
 	if o == nil {
-		o = &ownMember{app: app, row: rows.Row{Key: k}}
+		o = &ownMember{mu: newLock(), app: app, row: rows.Row{Key: k}}
 		m.own[k] = o
 	}
 	m.mu.Unlock()

@@ -3,7 +3,6 @@ package dynamostate
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,11 +23,20 @@ const (
 	maxLook = lookNext
 )
 
+// lock is a mutex that is held during requests. It is a channel, so that virtual time
+// passes for those that wait for it.
+type lock chan struct{}
+
+func newLock() lock { return make(lock, 1) }
+
+func (l lock) Lock()   { l <- struct{}{} }
+func (l lock) Unlock() { <-l }
+
 // others are the owners of one application, as this Store saw them.
 type others struct {
 	stale atomic.Bool // somebody has news: list them soon
 
-	mu     sync.Mutex // held during a request
+	mu     lock // held during a request
 	listed time.Time
 	failed time.Time            // last failure of a look
 	err    error                // of it
@@ -132,7 +140,7 @@ func (m *members) watch(app string) *others {
 		if m.others == nil {
 			m.others = make(map[string]*others)
 		}
-		o = &others{seen: make(map[string]*sighting)}
+		o = &others{mu: newLock(), seen: make(map[string]*sighting)}
 		m.others[app] = o
 	}
 	return o

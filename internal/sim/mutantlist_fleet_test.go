@@ -1,0 +1,129 @@
+//go:build integration
+
+package sim
+
+// fleetMutants are what the simulation of a fleet must catch, in package
+// state/dynamostate.
+var fleetMutants = []mutant{
+	// Who lives.
+	{
+		name: "fenced after a second", file: "state/dynamostate/watch.go",
+		old: `case s.watched < silentAfter:`, new: `case s.watched < silentAfter/4:`,
+	},
+	{
+		name: "listed members are fenced after a second", file: "state/dynamostate/watch.go",
+		old: `!s.dead() && s.watched >= silentAfter {`, new: `!s.dead() && s.watched >= silentAfter/4 {`,
+	},
+	{
+		name: "claim before the fence", file: "state/dynamostate/watch.go",
+		old: `case !fence:`, new: `case true:`,
+	},
+	{
+		name: "a pause of the observer counts as silence", file: "state/dynamostate/watch.go",
+		old: `s.watched += min(now.Sub(s.looked), maxLook)`, new: `s.watched += 10 * now.Sub(s.looked)`,
+	},
+	{
+		name: "heartbeats are not counted", file: "state/dynamostate/members.go",
+		old: `next.Beats, next.Released = next.Beats+1,`, new: `next.Beats, next.Released = next.Beats,`,
+	},
+	{
+		name: "news of others count as heartbeats", file: "state/dynamostate/watch.go",
+		old: `|| s.stored.Beats != before.Beats)`, new: `|| true)`,
+	},
+	{
+		name: "nobody looks at the dead", file: "state/dynamostate/watch.go",
+		old: `s.watched += min(now.Sub(s.looked), maxLook)`, new: `s.watched += 0`,
+	},
+	{
+		name: "a fenced owner goes on", file: "state/dynamostate/members.go",
+		old: `o.row, o.stored.Fenced = row, have.Fenced || have.Store != m.store`, new: `o.row, o.stored.Fenced = row, false`,
+	},
+	// The own deadline.
+	{
+		name: "deadline from the response", file: "sources/poller/report.go",
+		old: `p.owner.stored(name, sent)`, new: `p.owner.stored(name, time.Now())`,
+	},
+	{
+		name: "no deadline", file: "sources/poller/owner.go",
+		old: `passed < o.silent-o.silent/10`, new: `passed < 100*o.silent`,
+	},
+	{
+		name: "a heartbeat of another name proves", file: "sources/poller/owner.go",
+		old: `if p.of == of && passed`, new: `if passed`,
+	},
+	// Leases and positions.
+	{
+		name: "positions without a lease", file: "state/rules.go",
+		old: `if s.Owner == "" || s.Owner != l.Owner || s.Epoch != l.Epoch {`, new: `if false {`,
+	},
+	{
+		name: "a child's epoch is its own", file: "state/rules.go",
+		old: `max(s.Epoch, parent.Epoch) + 1`, new: `s.Epoch + 1`,
+	},
+	{
+		name: "claims go back in epochs", file: "state/rules.go",
+		old: `max(s.Epoch, parent.Epoch) + 1`, new: `1`,
+	},
+	{
+		name: "living owners are robbed", file: "state/dynamostate/shards.go",
+		old: `			if living {
+				holder = sh.Owner
+				return sh,`, new: `			if false {
+				holder = sh.Owner
+				return sh,`,
+	},
+	{
+		name: "children do not wait", file: "sources/poller/internal/lineage/lineage.go",
+		old: `over[sh.Parent] = true // else`, new: `over[sh.ID], over[sh.Parent] = true, true // else`,
+	},
+	{
+		name: "position of what was read", file: "sources/poller/worker.go",
+		old: `Sequence: string(w.pos.Settle(w.flow.Settled()))`, new: `Sequence: string(w.pos.Settle(w.pos.Added()))`,
+	},
+	// What moves.
+	{
+		name: "release before the drain", file: "sources/poller/worker.go",
+		old: `		stop(errMoved)
+		time.AfterFunc`, new: `		stop(errMoved)
+		w.release(t.writes)
+		time.AfterFunc`,
+	},
+	{
+		name: "moved shards are not released", file: "sources/poller/balance.go",
+		old: `		v.move()
+`, new: ``,
+	},
+	{
+		name: "a gift waits for its owner for ever", file: "state/dynamostate/handoff.go",
+		old: `s.reserve(k, sh.Epoch) < reservedFor`, new: `true`,
+	},
+	{
+		name: "balance for ever", file: "state/dynamostate/balance.go",
+		old: `<= max(1, total/len(loads)/10)`, new: `<= -1`,
+	},
+	{
+		name: "moves to the one with the most", file: "state/dynamostate/balance.go",
+		old: `return cmp.Or(b.shards-a.shards, strings.Compare(a.name, b.name))`, new: `return cmp.Or(a.shards-b.shards, strings.Compare(a.name, b.name))`,
+	},
+	{
+		name: "nobody moves", file: "state/dynamostate/balance.go",
+		old: `if !leaving && (!o.settled() || offered > 0) {`, new: `if !leaving {`,
+	},
+	// What is settled ahead.
+	{
+		name: "ahead of what was submitted", file: "sources/poller/internal/positions/ahead.go",
+		old: `p.name(submitted)`, new: `p.name(p.last)`,
+	},
+	{
+		name: "what was left before is forgotten", file: "sources/poller/internal/positions/ahead.go",
+		old: `readTo, rest = before.last, before.unsettled[i:]`, new: `readTo, rest = before.last, before.unsettled[len(before.unsettled):]`,
+	},
+	{
+		name: "nothing is settled ahead", file: "sources/poller/worker.go",
+		old: `p.Ahead = *left`, new: `p.Ahead = ""`,
+	},
+	{
+		name: "skipped records settle what is before them", file: "sources/poller/internal/positions/positions.go",
+		old: `if n == p.skippedAt {`, new: `if n <= p.skippedAt {`,
+	},
+}
