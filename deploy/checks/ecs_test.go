@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,6 +46,35 @@ func TestECSRunsOneDaemonWithItsState(t *testing.T) {
 	// region. Both have the Region's name as the id.
 	if strings.Contains(read(t, deploy, "ecs/terraform/main.tf"), "data.aws_region.current.name") {
 		t.Error("ecs/terraform reads the name of aws_region, which is going away: want its id")
+	}
+}
+
+// On Fargate no task has a state of its own: all share a table.
+func TestFargateRunsAFleet(t *testing.T) {
+	file := yamlFile(t, deploy, "ecs/fargate.yaml")
+	one := yamlFile(t, deploy, "ecs/cloudformation.yaml")
+	resources := file.at("Resources")
+	service := resources.at("Service", "Properties")
+	service.at("LaunchType").is("FARGATE")
+	service.at("DeploymentConfiguration", "MinimumHealthyPercent").is(100)
+	service.at("DeploymentConfiguration", "MaximumPercent").is(200)
+	task := resources.at("Task", "Properties", "ContainerDefinitions", 0)
+	same := one.at("Resources", "Task", "Properties", "ContainerDefinitions", 0)
+	for _, part := range []string{"User", "ReadonlyRootFilesystem", "StopTimeout"} {
+		task.at(part).is(same.at(part).v)
+	}
+	task.at("LinuxParameters", "Capabilities", "Drop", 0).is("ALL")
+	file.at("Parameters", "Image", "AllowedPattern").is(one.at("Parameters", "Image", "AllowedPattern").text())
+	text := read(t, deploy, "ecs/fargate.yaml")
+	for _, want := range []string{`Value: !Sub "dynamodb:${StateTable}"`, "SLUICE_TOKEN", "table/${StateTable}"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	statement := yamlFile(t, deploy, "iam/state.json").at("Statement", 0, "Action")
+	policy := resources.at("TaskRole", "Properties", "Policies", 0, "PolicyDocument", "Statement", 0, "Action")
+	if !reflect.DeepEqual(policy.v, statement.v) {
+		t.Errorf("a task may %v, and iam/state.json has %v", policy.v, statement.v)
 	}
 }
 

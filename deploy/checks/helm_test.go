@@ -52,7 +52,8 @@ func rendered(t *testing.T, version string, args ...string) map[string]doc {
 }
 
 // validate compares with the schemas of a version of Kubernetes. Those of the
-// Prometheus Operator are not among them: TestHelmMonitoring looks at these.
+// Prometheus Operator and of KEDA are not among them: TestHelmMonitoring and
+// TestHelmScalesAFleet look at these.
 func validate(t *testing.T, version, manifests string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manifests.yaml")
@@ -61,7 +62,7 @@ func validate(t *testing.T, version, manifests string) {
 	}
 	out := must(t, pyTool(t, "python3"), pyTool(t, "kubernetes-validate"), "--strict", "-k", version, file)
 	for line := range strings.Lines(out) {
-		if !strings.HasPrefix(line, "INFO ") && !regexp.MustCompile(`kind (PodMonitor|PrometheusRule) `).MatchString(line) {
+		if !strings.HasPrefix(line, "INFO ") && !regexp.MustCompile(`kind (PodMonitor|PrometheusRule|ScaledObject) `).MatchString(line) {
 			t.Errorf("Kubernetes %s: %s", version, line)
 		}
 	}
@@ -99,6 +100,32 @@ func TestHelmChart(t *testing.T) {
 			} else if docs["ConfigMap"].v != nil {
 				t.Error("a ConfigMap is made beside the user's own")
 			}
+		}
+	}
+}
+
+// KEDA adds pods while the lag is too large; the Deployment has no number then.
+func TestHelmScalesAFleet(t *testing.T) {
+	args := []string{"-f", full, "--set", "fleet.table=sluice-state", "--set", "fleet.autoscaling.enabled=true", "--set", "fleet.autoscaling.maxReplicas=9"}
+	for _, version := range kubernetes {
+		docs := rendered(t, version, args...)
+		if docs["Deployment"].at("spec").has("replicas") {
+			t.Error("the Deployment and KEDA both set the number of pods")
+		}
+		spec := docs["ScaledObject"].at("spec")
+		spec.at("scaleTargetRef", "name").is(docs["Deployment"].at("metadata", "name").text())
+		spec.at("minReplicaCount").is(2)
+		spec.at("maxReplicaCount").is(9)
+		spec.at("triggers", 0, "metadata", "query").is(`max(sluice_watermark_age_seconds{namespace="n",pod=~"search-sluice-.*"})`)
+		spec.at("triggers", 0, "metadata", "threshold").is("60")
+	}
+	for want, set := range map[string]string{
+		"needs fleet.table": "fleet.autoscaling.enabled=true",
+		"maxReplicas is 1":  "fleet.table=t,fleet.autoscaling.enabled=true,fleet.autoscaling.maxReplicas=1",
+	} {
+		out, err := try(t, helm(t), "template", "s", chart, "--kube-version", "1.37", minimal, "--set", set)
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, want %q:\n%s", set, err, want, out)
 		}
 	}
 }
@@ -207,44 +234,48 @@ func TestHelmNotes(t *testing.T) {
 
 // others are values, in JSON, that differ from those of values.yaml.
 var others = map[string]string{
-	"image.repository":            `"other"`,
-	"image.tag":                   `"v2"`,
-	"image.digest":                `"sha256:` + strings.Repeat("1", 64) + `"`,
-	"image.pullPolicy":            `"Always"`,
-	"imagePullSecrets":            `[{"name":"a"}]`,
-	"nameOverride":                `"other"`,
-	"fullnameOverride":            `"other"`,
-	"config":                      `"other"`,
-	"existingConfigMap":           `"other"`,
-	"configFiles":                 `{"a.json":"{}"}`,
-	"env":                         `[{"name":"A","value":"b"}]`,
-	"envFrom":                     `[{"secretRef":{"name":"a"}}]`,
-	"serviceAccount.create":       `false`,
-	"serviceAccount.name":         `"other"`,
-	"serviceAccount.annotations":  `{"a":"b"}`,
-	"persistence.size":            `"3Gi"`,
-	"persistence.storageClass":    `"other"`,
-	"persistence.accessMode":      `"ReadWriteOncePod"`,
-	"fleet.table":                 `"state"`,
-	"fleet.replicas":              `3,fleet.table="state"`,
-	"graceSeconds":                `26`,
-	"graceMarginSeconds":          `16`,
-	"resources.requests.cpu":      `"200m"`,
-	"resources.requests.memory":   `"300Mi"`,
-	"resources.limits.memory":     `"2Gi"`,
-	"logLevel":                    `"debug"`,
-	"podAnnotations":              `{"a":"b"}`,
-	"podLabels":                   `{"a":"b"}`,
-	"nodeSelector":                `{"a":"b"}`,
-	"tolerations":                 `[{"operator":"Exists"}]`,
-	"affinity":                    `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}}`,
-	"priorityClassName":           `"other"`,
-	"podDisruptionBudget.enabled": `false`,
-	"podMonitor.enabled":          `false`,
-	"podMonitor.interval":         `"31s"`,
-	"podMonitor.labels":           `{"a":"b"}`,
-	"prometheusRule.enabled":      `false`,
-	"prometheusRule.labels":       `{"a":"b"}`,
+	"image.repository":              `"other"`,
+	"image.tag":                     `"v2"`,
+	"image.digest":                  `"sha256:` + strings.Repeat("1", 64) + `"`,
+	"image.pullPolicy":              `"Always"`,
+	"imagePullSecrets":              `[{"name":"a"}]`,
+	"nameOverride":                  `"other"`,
+	"fullnameOverride":              `"other"`,
+	"config":                        `"other"`,
+	"existingConfigMap":             `"other"`,
+	"configFiles":                   `{"a.json":"{}"}`,
+	"env":                           `[{"name":"A","value":"b"}]`,
+	"envFrom":                       `[{"secretRef":{"name":"a"}}]`,
+	"serviceAccount.create":         `false`,
+	"serviceAccount.name":           `"other"`,
+	"serviceAccount.annotations":    `{"a":"b"}`,
+	"persistence.size":              `"3Gi"`,
+	"persistence.storageClass":      `"other"`,
+	"persistence.accessMode":        `"ReadWriteOncePod"`,
+	"fleet.table":                   `"state"`,
+	"fleet.replicas":                `3,fleet.table="state"`,
+	"fleet.autoscaling.enabled":     `true,fleet.table="state"`,
+	"fleet.autoscaling.maxReplicas": `5,fleet.table="state",fleet.autoscaling.enabled=true`,
+	"fleet.autoscaling.lagSeconds":  `61,fleet.table="state",fleet.autoscaling.enabled=true`,
+	"fleet.autoscaling.prometheus":  `"http://other",fleet.table="state",fleet.autoscaling.enabled=true`,
+	"graceSeconds":                  `26`,
+	"graceMarginSeconds":            `16`,
+	"resources.requests.cpu":        `"200m"`,
+	"resources.requests.memory":     `"300Mi"`,
+	"resources.limits.memory":       `"2Gi"`,
+	"logLevel":                      `"debug"`,
+	"podAnnotations":                `{"a":"b"}`,
+	"podLabels":                     `{"a":"b"}`,
+	"nodeSelector":                  `{"a":"b"}`,
+	"tolerations":                   `[{"operator":"Exists"}]`,
+	"affinity":                      `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}}`,
+	"priorityClassName":             `"other"`,
+	"podDisruptionBudget.enabled":   `false`,
+	"podMonitor.enabled":            `false`,
+	"podMonitor.interval":           `"31s"`,
+	"podMonitor.labels":             `{"a":"b"}`,
+	"prometheusRule.enabled":        `false`,
+	"prometheusRule.labels":         `{"a":"b"}`,
 }
 
 // Each value has an effect, and a misspelt one beside it is refused.

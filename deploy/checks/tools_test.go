@@ -98,7 +98,7 @@ func TestPromtool(t *testing.T) {
 }
 
 func TestCfnLint(t *testing.T) {
-	must(t, pyTool(t, "python3"), pyTool(t, "cfn-lint"), "deploy/lambda/sam/template.yaml", "deploy/ecs/cloudformation.yaml")
+	must(t, pyTool(t, "python3"), pyTool(t, "cfn-lint"), "deploy/lambda/sam/template.yaml", "deploy/ecs/cloudformation.yaml", "deploy/ecs/fargate.yaml")
 }
 
 func TestHadolint(t *testing.T) {
