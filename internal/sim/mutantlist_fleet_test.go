@@ -41,7 +41,7 @@ var fleetMutants = []mutant{
 	// The own deadline.
 	{
 		name: "deadline from the response", file: "sources/poller/report.go",
-		old: `p.owner.stored(name, sent)`, new: `p.owner.stored(name, time.Now())`,
+		old: `p.owner.stored(name, sent)`, new: `p.owner.stored(name, sent.Add(time.Since(sent)))`,
 	},
 	{
 		name: "no deadline", file: "sources/poller/owner.go",
@@ -68,13 +68,15 @@ var fleetMutants = []mutant{
 		name: "living owners are robbed", file: "state/dynamostate/shards.go",
 		old: `			if living {
 				holder = sh.Owner
-				return sh,`, new: `			if false {
+				return sh,`, new: `			if living && false {
 				holder = sh.Owner
 				return sh,`,
 	},
 	{
 		name: "children do not wait", file: "sources/poller/internal/lineage/lineage.go",
-		old: `over[sh.Parent] = true // else`, new: `over[sh.ID], over[sh.Parent] = true, true // else`,
+		old: `return !p.settled()
+	}`, new: `return false
+	}`,
 	},
 	{
 		name: "position of what was read", file: "sources/poller/worker.go",
@@ -83,19 +85,19 @@ var fleetMutants = []mutant{
 	// What moves.
 	{
 		name: "release before the drain", file: "sources/poller/worker.go",
-		old: `		stop(errMoved)
-		time.AfterFunc`, new: `		stop(errMoved)
-		w.release(t.writes)
-		time.AfterFunc`,
+		old: `	_, err := w.flow.Close(t.handlers)
+	lost :=`, new: `	var err error
+	lost :=`,
 	},
 	{
 		name: "moved shards are not released", file: "sources/poller/balance.go",
 		old: `		v.move()
-`, new: ``,
+`, new: `		_ = v.move
+`,
 	},
 	{
 		name: "a gift waits for its owner for ever", file: "state/dynamostate/handoff.go",
-		old: `s.reserve(k, sh.Epoch) < reservedFor`, new: `true`,
+		old: `s.reserve(k, sh.Epoch) < reservedFor {`, new: `s.reserve(k, sh.Epoch) < 100*reservedFor {`,
 	},
 	{
 		name: "balance for ever", file: "state/dynamostate/balance.go",
@@ -107,16 +109,12 @@ var fleetMutants = []mutant{
 	},
 	{
 		name: "nobody moves", file: "state/dynamostate/balance.go",
-		old: `if !leaving && (!o.settled() || offered > 0) {`, new: `if !leaving {`,
+		old: `if !leaving && (!o.settled() || offered > 0) {`, new: `if !leaving && offered >= 0 {`,
 	},
 	// What is settled ahead.
 	{
 		name: "ahead of what was submitted", file: "sources/poller/internal/positions/ahead.go",
 		old: `p.name(submitted)`, new: `p.name(p.last)`,
-	},
-	{
-		name: "what was left before is forgotten", file: "sources/poller/internal/positions/ahead.go",
-		old: `readTo, rest = before.last, before.unsettled[i:]`, new: `readTo, rest = before.last, before.unsettled[len(before.unsettled):]`,
 	},
 	{
 		name: "nothing is settled ahead", file: "sources/poller/worker.go",

@@ -18,7 +18,7 @@ import (
 const (
 	manySeeds   = 1000 // that TestSeeds runs, once the same as ever and once new ones
 	mutantSeeds = 600  // until one must have caught a mutant
-	fleetSeeds  = 400  // likewise, of a fleet
+	fleetSeeds  = 150  // likewise, of a fleet
 )
 
 // TestSeeds runs many histories without the race detector, which TestSim may

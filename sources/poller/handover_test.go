@@ -110,7 +110,6 @@ func TestStopsRepeatNothing(t *testing.T) {
 						d.end()
 					}
 					crash = w.crashing()
-					crash = w.crashing()
 					d = w.start()
 					w.pass(time.Duration(rnd.IntN(1500)) * time.Millisecond)
 				}

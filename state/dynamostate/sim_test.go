@@ -41,6 +41,7 @@ var (
 // TestFleetSeeds runs histories, as many at a time as there are processors.
 func TestFleetSeeds(t *testing.T) {
 	const atOnce = 100 // tests that are kept in memory
+	began := time.Now()
 	for n := 0; n < *seeds; n += atOnce {
 		t.Run("seeds", func(t *testing.T) {
 			for i := range min(atOnce, *seeds-n) {
@@ -51,6 +52,9 @@ func TestFleetSeeds(t *testing.T) {
 				})
 			}
 		})
+	}
+	if testing.Verbose() || *seeds > atOnce {
+		fmt.Printf("%d seeds from %d in %v, failed: %v\n", *seeds, *seed1, time.Since(began).Round(time.Second), t.Failed())
 	}
 }
 
@@ -91,8 +95,9 @@ type simWorld struct {
 	violations []string
 	effects    simEffects
 	claims     map[string]int
-	failing    map[string]bool // items
-	numbers    map[string]int  // of each item's last change
+	finished   map[string]uint64 // epoch at the end of a shard
+	failing    map[string]bool   // items
+	numbers    map[string]int    // of each item's last change
 
 	workers []*simWorker // that live
 	started int
@@ -103,7 +108,7 @@ func newSimWorld(t *testing.T, seed uint64) *simWorld {
 	r := rand.New(rand.NewPCG(seed, 20))
 	w := &simWorld{t: t, r: r, svc: streamtest.NewService(t), rows: new(rows.Memory), began: time.Now(),
 		effects: simEffects{done: make(map[string]map[sluice.Sequence]bool), last: make(map[string]int)},
-		claims:  make(map[string]int), failing: make(map[string]bool), numbers: make(map[string]int)}
+		claims:  make(map[string]int), finished: make(map[string]uint64), failing: make(map[string]bool), numbers: make(map[string]int)}
 	w.plan = simPlan{orderly: r.IntN(6) == 0, workers: 1 + r.IntN(1+r.IntN(6)), shards: 1 + r.IntN(8), steps: 20 + r.IntN(100), items: 1 + r.IntN(12)}
 	w.orders = w.svc.CreateTable("orders", streamtest.TableOptions{Shards: w.plan.shards})
 	w.stream = state.Stream{Application: "app", ARN: w.orders.StreamARN()}
