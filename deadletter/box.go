@@ -26,8 +26,9 @@ type Box struct {
 	signer  signer // nil: only this program can write the letters
 	held    held
 	parked  parked
-	shared  bool          // several processes have the store
-	redrive chan struct{} // full while a redrive or purge runs
+	shared  bool                                                                    // several processes have the store
+	redrive chan struct{}                                                           // full while a redrive or purge runs
+	claim   func(context.Context) (held context.Context, release func(), err error) // nil: no other process redrives
 
 	// changing keeps the stored letters and the held items consistent. A put
 	// takes one unit, so many run at a time. A delete takes all units, because
@@ -57,6 +58,14 @@ func NewBox(letters state.Letters, app string) *Box {
 	b.parked.listing = make(chan struct{}, 1)
 	_, b.shared = letters.(interface{ SilentAfter() time.Duration })
 	return b
+}
+
+// Exclusive makes Redrive, RedriveAll and Purge call claim first, unless they only show
+// what they would do. claim claims the dead letters for one of them at a time, of all
+// processes that share them; held ends when the claim is lost, and release ends it. Call
+// Exclusive before them.
+func (b *Box) Exclusive(claim func(ctx context.Context) (held context.Context, release func(), err error)) {
+	b.claim = claim
 }
 
 // Application returns the name of the letters' application.

@@ -39,13 +39,13 @@ func (b *Box) All(ctx context.Context, filter Filter, f func(Entry) error) error
 // id. It also keeps an entry whose record fails again meanwhile. Deleting a gap
 // acknowledges it.
 func (b *Box) Purge(ctx context.Context, filter Filter, dryRun bool) (n int, err error) {
-	release, err := b.alone(ctx)
+	ctx, release, err := b.alone(ctx, dryRun)
 	if err != nil {
 		return 0, err
 	}
 	defer release()
 	err = b.All(ctx, filter, func(e Entry) error {
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		deleted := dryRun

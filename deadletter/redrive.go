@@ -64,7 +64,7 @@ func (e *earlierError) why() string {
 // same route, or an unreadable entry may be one. The error names these entries.
 // How can override it.
 func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How) error {
-	release, err := b.alone(ctx)
+	ctx, release, err := b.alone(ctx, how.DryRun)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ type Report struct {
 // report: unreadable entries, and failures if how.Told is nil. It ends between two
 // entries when ctx is cancelled or the store cannot be read.
 func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, how How) (Report, error) {
-	release, err := b.alone(ctx)
+	ctx, release, err := b.alone(ctx, how.DryRun)
 	if err != nil {
 		return Report{}, err
 	}
@@ -146,7 +146,7 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, h
 		stays = parkedItems{}
 	)
 	for _, id := range all.inOrder() {
-		if err := ctx.Err(); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return r, errors.Join(append(errs, err)...)
 		}
 		// Read it again: it may be deleted, or its record may have failed

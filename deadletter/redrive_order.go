@@ -13,17 +13,26 @@ import (
 )
 
 // alone waits until no other redrive or purge runs, so that an item's entries stay
-// in order.
-func (b *Box) alone(ctx context.Context) (release func(), err error) {
+// in order. The context that it returns ends when another process may begin one.
+func (b *Box) alone(ctx context.Context, dryRun bool) (held context.Context, release func(), err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	select {
 	case b.redrive <- struct{}{}:
-		return func() { <-b.redrive }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for another redrive or purge to end: %w", ctx.Err())
+		return nil, nil, fmt.Errorf("waiting for another redrive or purge to end: %w", ctx.Err())
 	}
+	free := func() { <-b.redrive }
+	if b.claim == nil || dryRun {
+		return ctx, free, nil
+	}
+	held, unclaim, err := b.claim(ctx)
+	if err != nil {
+		free()
+		return nil, nil, err
+	}
+	return held, func() { unclaim(); free() }, nil
 }
 
 // unread is an unreadable entry: from a newer program, or damaged.

@@ -22,6 +22,7 @@ import (
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/internal/letters"
@@ -153,7 +154,11 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	if o != nil || err != nil {
 		return o, err
 	}
-	o, err = p.inside(ctx, cfg, redriving, letters.NewBox(store, p.name(cfg)), "the "+statestore.Describe(p.c.statePath(p.state, cfg)), store.Close)
+	box := letters.NewBox(store, p.name(cfg))
+	if several, ok := store.(job.Store); ok {
+		box.Exclusive(job.Exclusive(several, p.name(cfg), job.Redrive, job.NewOwner(ctx, several).Name))
+	}
+	o, err = p.inside(ctx, cfg, redriving, box, "the "+statestore.Describe(p.c.statePath(p.state, cfg)), store.Close)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ type workerState struct {
 	Config string        `json:"config,omitempty"` // fingerprint of its configuration
 	Ended  time.Time     `json:"ended,omitzero"`
 	Shards int           `json:"shards"`
+	Jobs   []string      `json:"jobs,omitempty"` // that it has, such as segments of a backfill
 }
 
 // readWorkers returns the workers of an application; none of a state file.
@@ -29,7 +30,7 @@ func readWorkers(ctx context.Context, store statestore.Store, app string) ([]hol
 
 func workerStates(all []holders.Worker) (states []workerState) {
 	for _, w := range all {
-		states = append(states, workerState{Name: w.Name, State: w.State, Config: w.Config, Ended: w.Ended, Shards: len(w.Shards)})
+		states = append(states, workerState{Name: w.Name, State: w.State, Config: w.Config, Ended: w.Ended, Shards: len(w.Shards), Jobs: w.Jobs})
 	}
 	return states
 }
@@ -69,6 +70,11 @@ func (c *cli) printWorkers(all []workerState) error {
 	if len(t.rows) > 0 {
 		if err := t.print(c.stdout, c.stderr, "--json has all of it"); err != nil {
 			return err
+		}
+	}
+	for _, w := range all {
+		if len(w.Jobs) > 0 {
+			fmt.Fprintf(c.stdout, "  %s has %s, such as %s\n", w.Name, plural(len(w.Jobs), "job", "jobs"), w.Jobs[0])
 		}
 	}
 	if ended > 0 {

@@ -17,10 +17,10 @@ import (
 // Units that a caller gives back go to the next one in the queue. Its methods are
 // safe for concurrent use.
 type Bucket struct {
-	rate float64       // units a second
 	turn chan struct{} // held by the first caller of the queue
 
 	mu    sync.Mutex
+	rate  float64 // units a second
 	level float64
 	at    time.Time // of level
 }
@@ -31,7 +31,19 @@ func New(rate float64) *Bucket {
 }
 
 // Rate returns the units that flow in a second.
-func (b *Bucket) Rate() float64 { return b.rate }
+func (b *Bucket) Rate() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rate
+}
+
+// SetRate changes the rate from now on; it is more than 0.
+func (b *Bucket) SetRate(rate float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill()
+	b.rate = rate
+}
 
 // Take takes n units: at once if the bucket has any and nobody waits. On an error,
 // which is ctx's, it takes nothing.

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/internal/holders"
+	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/scrape"
 	"github.com/sluicehq/sluice/internal/statestore"
@@ -96,6 +97,9 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	src, err := newSources(o, m, checks, aws, store, box.Box, counts, newLife(m, o, stderr), logger)
 	if err != nil {
 		return err
+	}
+	if several, ok := store.(job.Store); ok {
+		box.Exclusive(job.Exclusive(several, o.Application, job.Redrive, src.owner(ctx, several)))
 	}
 	pulse := newPulse(logger)
 	parked := &letterCounts{count: box.Counts}

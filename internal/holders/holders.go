@@ -22,6 +22,7 @@ type Worker struct {
 	Config string    // fingerprint of its configuration; empty if it published none
 	Ended  time.Time // when it was fenced, by the clock of who did it; zero if unknown
 	Shards []Held    // ordered by stream and id; those of a fenced worker wait for a claim
+	Jobs   []string  // other work that it has claimed, such as segments of a backfill
 }
 
 // State says whether a worker lives.

@@ -41,10 +41,7 @@ func (s *Source) Park(route string) (parked, pending int) {
 
 // flows are those of the segments being read.
 func (s *Source) flows() (all []*flow.Flow) {
-	s.mu.Lock()
-	segments := s.segments
-	s.mu.Unlock()
-	for _, g := range segments {
+	for _, g := range s.all() {
 		g.mu.Lock()
 		if g.flow != nil {
 			all = append(all, g.flow)

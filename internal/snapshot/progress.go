@@ -4,21 +4,23 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/state"
 )
 
 // The progress of a backfill is several values: a head under
 // backfill/<name>/<ARN of the table>, and one for each segment under
-// <head>/<generation>/<segment>. A backfill that begins anew is a new
-// generation: by the one write of the head all that was stored before counts no
-// more, and is then deleted.
+// <head>/<generation>/<segment>, of a fleet with /<epoch> of the claim. A backfill that
+// begins anew is a new generation: by the one write of the head all that was stored
+// before counts no more, and is then deleted.
 
 // head says which backfill it is.
 type head struct {
@@ -70,6 +72,7 @@ type book struct {
 	app     string
 	name    string // of the head
 	head    head
+	seen    []byte // the head as it is stored; nil if it is not
 	timeout time.Duration
 	saved   func(took time.Duration, err error)
 }
@@ -83,8 +86,13 @@ func (b *book) load(ctx context.Context, log *slog.Logger) (ok bool, err error) 
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	data, ok, err := b.store.GetValue(ctx, b.app, b.name)
-	if err != nil || !ok {
+	if err != nil {
 		return false, err
+	}
+	b.head, b.seen = head{}, data
+	if !ok {
+		b.seen = nil
+		return false, nil
 	}
 	if err := json.Unmarshal(data, &b.head); err != nil {
 		log.Warn("the stored progress of the backfill cannot be read: it begins anew", "error", err)
@@ -110,17 +118,19 @@ func (b *book) marks(ctx context.Context) ([]mark, error) {
 func (b *book) readable(ctx context.Context) (_ []mark, unreadable, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
+	all, err := b.store.ListValues(ctx, b.app, b.name+"/"+b.head.Generation+"/")
+	if err != nil {
+		return nil, nil, err
+	}
 	marks := make([]mark, b.head.Segments)
-	for i := range marks {
-		data, ok, err := b.store.GetValue(ctx, b.app, b.segment(i))
-		if err != nil {
-			return nil, nil, err
-		}
+	for _, v := range all { // that of the latest epoch comes last
+		i, ok := b.segmentOf(v.Name)
 		if !ok {
 			continue
 		}
-		if err := json.Unmarshal(data, &marks[i]); err != nil {
-			unreadable = fmt.Errorf("value %s: %w", b.segment(i), err)
+		marks[i] = mark{}
+		if err := json.Unmarshal(v.Data, &marks[i]); err != nil {
+			unreadable = fmt.Errorf("value %s: %w", v.Name, err)
 		}
 	}
 	return marks, unreadable, nil
@@ -143,19 +153,49 @@ func (b *book) put(ctx context.Context, name string, v any) error {
 	if err != nil {
 		return err
 	}
+	return b.write(ctx, func(ctx context.Context) error { return b.store.PutValue(ctx, b.app, name, data) })
+}
+
+func (b *book) write(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	start := time.Now()
-	err = b.store.PutValue(ctx, b.app, name, data)
+	err := do(ctx)
 	b.saved(time.Since(start), err)
+	return err
+}
+
+// errOther says that another worker was faster.
+var errOther = errors.New("another worker has begun or finished the backfill")
+
+// putHead stores the head. In a fleet it returns errOther if the head has changed since
+// it was read.
+func (b *book) putHead(ctx context.Context, h head) error {
+	data, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	swapped := true
+	err = b.write(ctx, func(ctx context.Context) (err error) {
+		if store, several := b.store.(job.Store); several {
+			swapped, err = store.SwapValue(ctx, b.app, b.name, b.seen, data)
+			return err
+		}
+		return b.store.PutValue(ctx, b.app, b.name, data)
+	})
+	if err == nil && !swapped {
+		err = errOther
+	}
+	if err == nil {
+		b.head, b.seen = h, data
+	}
 	return err
 }
 
 // begin starts a new generation.
 func (b *book) begin(ctx context.Context, h head) error {
 	h.Version, h.Generation, h.Begun = headVersion, strings.ToLower(rand.Text()[:12]), time.Now().UTC()
-	b.head = h
-	if err := b.put(ctx, b.name, h); err != nil {
+	if err := b.putHead(ctx, h); err != nil {
 		return err
 	}
 	return b.tidy(ctx)
@@ -165,10 +205,9 @@ func (b *book) begin(ctx context.Context, h head) error {
 func (b *book) finish(ctx context.Context, all sum) error {
 	h := b.head
 	h.Finished, h.Sum = time.Now().UTC(), &all
-	if err := b.put(ctx, b.name, h); err != nil {
+	if err := b.putHead(ctx, h); err != nil {
 		return err
 	}
-	b.head = h
 	_ = b.tidy(ctx) // the table's next backfill deletes the rest
 	return nil
 }

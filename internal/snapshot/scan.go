@@ -15,6 +15,7 @@ import (
 const (
 	maxSegments   = 256
 	segmentBytes  = 256 << 20 // of a table, for each segment by default
+	perProcessor  = 4         // segments that are read side by side
 	onDemandUnits = 1000      // a second, of a table without provisioned capacity
 	defaultShare  = 0.25      // of provisioned capacity
 )
@@ -22,7 +23,11 @@ const (
 // defaultSegments is one for each 256 MB of the table, and at most four for
 // each processor: a segment waits for the service most of the time.
 func defaultSegments(bytes int64) int {
-	return int(max(1, min((bytes+segmentBytes-1)/segmentBytes, int64(4*runtime.GOMAXPROCS(0)), maxSegments)))
+	return min(segmentsBySize(bytes), perProcessor*runtime.GOMAXPROCS(0))
+}
+
+func segmentsBySize(bytes int64) int {
+	return int(max(1, min((bytes+segmentBytes-1)/segmentBytes, maxSegments)))
 }
 
 // Scan yields all items of a table, as the SNAPSHOT records of a [Source], in no

@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/wire"
+	"github.com/sluicehq/sluice/state"
 )
 
 // segment reads one part of the table into a flow of its own.
@@ -17,12 +18,18 @@ type segment struct {
 	n     int
 	begun mark // durable before this run
 
+	// Of a fleet: the claim, whose end cancels lost.
+	lease state.Lease
+	lost  context.Context
+	lose  context.CancelFunc // nil: no claim
+
 	mu      sync.Mutex
 	flow    *flow.Flow // nil when it was done before
 	pages   []position // that are not settled, in order
 	read    sum        // since the beginning of the backfill
 	durable mark
 	stored  bool // durable is
+	ended   bool // run has
 }
 
 // position is what can be stored once the first n records of the flow are
@@ -35,8 +42,22 @@ type position struct {
 // run reads until the segment's end or the end of ctx, and then settles the items
 // read within t.
 func (g *segment) run(ctx context.Context, t terms) error {
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.ended = true
+	}()
 	if g.begun.Done {
 		return nil
+	}
+	if g.lose != nil {
+		var ends [2]context.CancelFunc
+		ctx, ends[0] = context.WithCancel(ctx)
+		t.flows, ends[1] = context.WithCancel(t.flows)
+		for _, end := range ends {
+			defer end()
+			defer context.AfterFunc(g.lost, end)()
+		}
 	}
 	after, err := g.begun.key()
 	if err != nil {
@@ -143,6 +164,15 @@ func (g *segment) end() {
 	defer g.mu.Unlock()
 	g.pages = nil
 	g.durable, g.stored = mark{Done: true, sum: g.read}, false
+}
+
+// state reports whether this worker reads a claimed segment or has its end to store, and
+// whether the end is stored.
+func (g *segment) state() (reads, done bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	done = g.durable.Done && g.stored
+	return g.lose != nil && (!g.ended || g.lost.Err() == nil && !done), done
 }
 
 // settle moves durable up to the last page whose records are all settled, and

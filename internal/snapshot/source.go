@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/internal/latectx"
 	"github.com/sluicehq/sluice/state"
 )
@@ -33,6 +35,7 @@ type Source struct {
 	// Known once it is open.
 	scanner *scanner
 	book    *book
+	fleet   *fleet // nil if the store has one process
 
 	refusals refusals
 	health   health
@@ -40,6 +43,7 @@ type Source struct {
 	mu       sync.Mutex
 	segments []*segment
 	finished bool
+	whole    *head // of a backfill that was finished before, or by others
 }
 
 // New returns a Source that calls the service by cfg. It makes no call; its
@@ -79,6 +83,11 @@ func (s *Source) Run(ctx context.Context) error {
 	if s.ran.Swap(true) {
 		return errors.New("snapshot: Run was called before: make a new Source")
 	}
+	if store, ok := s.o.Store.(job.Store); ok && s.o.Owner == nil {
+		life, end := context.WithCancel(context.WithoutCancel(ctx))
+		defer end()
+		s.o.Owner = job.NewOwner(life, store).Name
+	}
 	begin, err := s.open(ctx)
 	if err != nil || !begin {
 		if ctx.Err() != nil {
@@ -112,20 +121,34 @@ func (s *Source) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { s.saveAgain(saving, t.writes) })
 
-	errs := make([]error, len(s.segments))
-	var reading sync.WaitGroup
-	for i, g := range s.segments {
-		reading.Go(func() {
-			if errs[i] = g.run(ctx, t); errs[i] != nil {
+	var reading errgroup.Group
+	read := func(g *segment) {
+		reading.Go(func() error {
+			err := g.run(ctx, t)
+			if err != nil {
 				stop(nil)
 			}
+			return err
 		})
 	}
-	reading.Wait()
+	var shared error
+	if s.fleet != nil {
+		if shared = s.share(ctx, read); shared != nil {
+			stop(nil)
+		}
+	} else {
+		for _, g := range s.segments {
+			read(g)
+		}
+	}
+	err = reading.Wait()
 	endSaving()
 	background.Wait()
 	saved := s.save(t.writes)
-	return errors.Join(cmp.Or(s.refusals.err(), errors.Join(errs...)), saved, s.finish(ctx, t, saved))
+	if s.fleet != nil {
+		s.fleet.leave(t.writes, s.all())
+	}
+	return errors.Join(cmp.Or(s.refusals.err(), err), shared, saved, s.finish(ctx, t, saved))
 }
 
 // terms are contexts that end at different times after Run's has.
@@ -158,6 +181,7 @@ func (s *Source) open(ctx context.Context) (begin bool, err error) {
 			}
 		},
 	}
+	s.fleet = s.newFleet(s.book)
 	marks, err := s.resume(ctx)
 	if err != nil || marks == nil {
 		return false, err
@@ -165,7 +189,7 @@ func (s *Source) open(ctx context.Context) (begin bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, m := range marks {
-		s.segments = append(s.segments, &segment{src: s, n: i, begun: m, read: m.sum, durable: m, stored: true})
+		s.segments = append(s.segments, s.elsewhere(i, m))
 	}
 	return true, nil
 }
@@ -188,7 +212,7 @@ func (s *Source) resume(ctx context.Context) ([]mark, error) {
 	}
 	if stored && differs == "" && !b.head.Finished.IsZero() && !s.o.Again {
 		s.mu.Lock()
-		s.finished = true
+		s.finished, s.whole = true, &b.head
 		s.mu.Unlock()
 		return nil, nil
 	}
@@ -205,8 +229,13 @@ func (s *Source) resume(ctx context.Context) ([]mark, error) {
 		s.log.Info("the backfill goes on", "begun", b.head.Begun, "segments", len(marks), "done", done, "items", items)
 		return marks, nil
 	}
+	if s.fleet != nil && want.Segments == 0 {
+		s.scanner.segments = segmentsBySize(t.bytes) // others may join
+	}
 	want.Segments = s.scanner.segments
-	if err := b.begin(ctx, want); err != nil {
+	if err := b.begin(ctx, want); errors.Is(err, errOther) {
+		return s.resume(ctx)
+	} else if err != nil {
 		return nil, failed("store", err)
 	}
 	attrs := []any{"segments", want.Segments, "about", t.items, "units", s.scanner.budget.Rate()}
@@ -254,7 +283,7 @@ func (s *Source) checkStream(ctx context.Context) error {
 // flowOptions are those of one segment's flow.
 func (s *Source) flowOptions() flow.Options {
 	o := s.o.Flow
-	o.WindowBytes = cmp.Or(o.WindowBytes, max(4<<20, windowBytes/int64(len(s.segments))))
+	o.WindowBytes = cmp.Or(o.WindowBytes, max(4<<20, windowBytes/int64(len(s.all()))))
 	o.Hooks.Handled = s.refusals.watch(o.Hooks.Handled)
 	return o
 }
@@ -278,12 +307,20 @@ func (s *Source) saveAgain(ctx, writes context.Context) {
 // save stores the marks that moved. A mark is never ahead of durable items.
 func (s *Source) save(ctx context.Context) error {
 	var errs []error
-	for i, g := range s.segments {
+	for i, g := range s.all() {
 		m, moved := g.settle()
-		if !moved {
+		if !moved || g.lost != nil && g.lost.Err() != nil {
 			continue
 		}
-		if err := s.book.put(ctx, s.book.segment(i), m); err != nil {
+		var err error
+		if g.lose == nil {
+			err = s.book.put(ctx, s.book.segment(i), m)
+		} else if err = s.fleet.put(ctx, g, m); errors.Is(err, state.ErrLeaseLost) {
+			s.log.Warn("another worker has the segment: it goes on there", "segment", i, "error", err)
+			g.lose()
+			continue
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("snapshot: table %q: store the progress of segment %d: %w", s.o.Table, i, err))
 			continue
 		}
@@ -295,7 +332,7 @@ func (s *Source) save(ctx context.Context) error {
 // finish stores that all is settled, if it is.
 func (s *Source) finish(ctx context.Context, t terms, saved error) error {
 	var all sum
-	for _, g := range s.segments {
+	for _, g := range s.all() {
 		read, _, done := g.progress()
 		if !done {
 			return nil
@@ -308,7 +345,11 @@ func (s *Source) finish(ctx context.Context, t terms, saved error) error {
 	if err := s.scanner.unchanged(ctx, s.o.Scan.Patience); err != nil {
 		return err
 	}
-	if err := s.book.finish(t.writes, all); err != nil {
+	finish := func() error { return s.book.finish(t.writes, all) }
+	if s.fleet != nil {
+		finish = func() error { return s.finishTogether(t.writes) }
+	}
+	if err := finish(); err != nil {
 		return fmt.Errorf("snapshot: table %q: store that the backfill is finished: %w", s.o.Table, err)
 	}
 	s.mu.Lock()
@@ -337,10 +378,10 @@ func (s *Source) Progress() Progress {
 			p.Done++
 		}
 	}
-	if len(s.segments) == 0 && s.book.head.Sum != nil { // it was finished before
-		all := s.book.head.Sum
+	if s.whole != nil {
+		all := s.whole.Sum
 		p.Items, p.Settled, p.Bytes, p.Units = all.Items, all.Items, all.Bytes, all.Units
-		p.Segments, p.Done = s.book.head.Segments, s.book.head.Segments
+		p.Segments, p.Done = s.whole.Segments, s.whole.Segments
 	}
 	return p
 }

@@ -20,6 +20,11 @@ const MaxValue = 64 << 10
 // MaxAhead is how many bytes a position's Ahead has at most.
 const MaxAhead = 12 << 10
 
+// Jobs is the ARN under which an application claims work that is not a shard of a
+// table, as it claims shards. Stores neither list it as a stream nor share its claims
+// out.
+const Jobs = "jobs"
+
 // Application says whether an application's name is missing.
 func Application(app string) error {
 	if app == "" {

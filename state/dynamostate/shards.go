@@ -163,7 +163,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 				return sh, err
 			}
 		}
-		if sh.Owner != owner {
+		if sh.Owner != owner && st.ARN != staterules.Jobs {
 			if err := s.mayTake(ctx, st.Application, k, sh, owner); err != nil {
 				return sh, err
 			}

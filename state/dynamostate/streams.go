@@ -105,7 +105,7 @@ func (s *Store) began(st state.Stream, generation string) {
 // registerStream notes a stream before one of its shards is stored. It returns an
 // error if the stream was reset since this Store has read its start.
 func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
-	if err := s.note(ctx, st.Application); err != nil {
+	if err := s.note(ctx, st.Application); err != nil || st.ARN == staterules.Jobs {
 		return err
 	}
 	row, err := s.rows.Get(ctx, streamKey(st))

@@ -1,6 +1,7 @@
 package dynamostate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -25,6 +26,30 @@ func (s *Store) PutValue(ctx context.Context, app, name string, data []byte) err
 		return err
 	}
 	return s.replace(ctx, valueKey(app, name), encode(storedValue{data}))
+}
+
+// SwapValue stores a value if the stored one is still seen; nil: if there is none. It
+// reports whether it did. After an error it may have.
+func (s *Store) SwapValue(ctx context.Context, app, name string, seen, data []byte) (bool, error) {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, data)); err != nil {
+		return false, err
+	}
+	if err := s.note(ctx, app); err != nil {
+		return false, err
+	}
+	row, err := s.rows.Get(ctx, valueKey(app, name))
+	if err != nil {
+		return false, err
+	}
+	var v storedValue
+	if err := decode(row, &v); err != nil || row.Exists() != (seen != nil) || !bytes.Equal(v.Data, seen) {
+		return false, err
+	}
+	_, err = s.rows.Write(ctx, row, encode(storedValue{data}))
+	if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // GetValue implements [state.Values].

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/staterules"
+	"github.com/sluicehq/sluice/state"
 )
 
 // Publish sets a fingerprint of this process's configuration, which Workers shows beside
@@ -38,7 +39,7 @@ func (s *Store) Workers(ctx context.Context, app string) ([]holders.Worker, erro
 	if err != nil {
 		return nil, err
 	}
-	for _, st := range streams {
+	for _, st := range append(streams, state.Stream{Application: app, ARN: staterules.Jobs}) {
 		for part := range uint32(spread) {
 			for row, err := range s.rows.List(ctx, shardsOf(st, part), "", 0) {
 				var v storedShard
@@ -56,6 +57,10 @@ func (s *Store) Workers(ctx context.Context, app string) ([]holders.Worker, erro
 					w = &holders.Worker{Name: v.Owner, State: holders.Fenced} // it had a row to claim: that expired
 					all[v.Owner] = w
 				}
+				if st.ARN == staterules.Jobs {
+					w.Jobs = append(w.Jobs, row.Sort)
+					continue
+				}
 				w.Shards = append(w.Shards, holders.Held{StreamARN: st.ARN, ShardID: row.Sort, Claimed: wall(v.Claimed), Moved: wall(v.Moved)})
 			}
 		}
@@ -66,6 +71,7 @@ func (s *Store) Workers(ctx context.Context, app string) ([]holders.Worker, erro
 		slices.SortFunc(w.Shards, func(a, b holders.Held) int {
 			return cmp.Or(strings.Compare(a.StreamARN, b.StreamARN), strings.Compare(a.ShardID, b.ShardID))
 		})
+		slices.Sort(w.Jobs)
 		workers = append(workers, *w)
 	}
 	return workers, nil
