@@ -47,22 +47,36 @@ func (s *Store) takenOver(app string, k rows.Key, sh shard, owner string) (shard
 		return sh, fmt.Errorf("%w: %d workers in a row ended soon after they began shard %s after record %v: see what follows that record; another worker tries in %v",
 			state.ErrDeadly, sh.deaths, sh.ID, sh.Position, (wait - seen).Round(time.Second))
 	}
-	if s.onProbation(owner) {
+	if !s.tries(k, owner) {
 		return sh, fmt.Errorf("%w: shard %s waits until another suspect has proven harmless", state.ErrHeld, sh.ID)
 	}
 	return sh, nil
 }
 
-// onProbation reports whether owner has begun a suspect.
-func (s *Store) onProbation(owner string) bool {
+// tries reports whether owner may claim a suspect, and notes it until tried: claims of
+// other shards run beside this one.
+func (s *Store) tries(k rows.Key, owner string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.suspect != (rows.Key{}) && s.suspect != k {
+		return false
+	}
 	for _, h := range s.leases {
 		if h.Owner == owner && h.deaths >= deadlyAfter {
-			return true
+			return false
 		}
 	}
-	return false
+	s.suspect = k
+	return true
+}
+
+// tried notes the end of a claim, after its lease.
+func (s *Store) tried(k rows.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.suspect == k {
+		s.suspect = rows.Key{}
+	}
 }
 
 // pardon clears the suspects that owner has begun and survived.

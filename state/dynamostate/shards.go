@@ -197,6 +197,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	if err == nil {
 		s.holds(k, state.Lease{Stream: st, ShardID: shardID, Owner: owner, Epoch: claimed.Epoch}, begun, first)
 	}
+	s.tried(k)
 	return claimed, err
 }
 

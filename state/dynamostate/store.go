@@ -32,6 +32,7 @@ type Store struct {
 	seen        map[rows.Key]rows.Row  // shards, as this Store last saw them
 	held        map[rows.Key]heldShard // of others, as this Store last saw them
 	leases      map[rows.Key]heldLease // of own members
+	suspect     rows.Key               // that is being claimed
 	given       map[rows.Key]gift      // by own members
 	avoid       map[string]time.Time   // members that did not take a gift
 	reserved    map[rows.Key]reservation
