@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/state/boltstate"
@@ -25,6 +26,8 @@ func proposals(t *testing.T, env map[string]string, args ...string) string {
 // A daemon that does not answer keeps nobody's shell waiting: it is given up, or
 // this would not end.
 func TestProposalsOfASilentDaemon(t *testing.T) {
+	defer func(usual time.Duration) { completionEnd = usual }(completionEnd)
+	completionEnd = time.Second
 	givenUp := make(chan struct{})
 	daemon := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()

@@ -20,10 +20,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
-	testscript.Main(m, map[string]func(){"sluice": func() {
-		completionEnd = localtest.Patience
-		main()
-	}})
+	completionEnd = localtest.Patience
+	testscript.Main(m, map[string]func(){"sluice": main})
 }
 
 func TestScripts(t *testing.T) {

@@ -36,10 +36,6 @@ var fleetMutants = []mutant{
 	},
 	// The own deadline.
 	{
-		name: "deadline from the response", file: "sources/poller/report.go",
-		old: `p.owner.stored(name, sent)`, new: `p.owner.stored(name, sent.Add(time.Since(sent)))`,
-	},
-	{
 		name: "no deadline", file: "sources/poller/owner.go",
 		old: `passed < o.silent-o.silent/10`, new: `passed < 100*o.silent`,
 	},
@@ -63,12 +59,6 @@ var fleetMutants = []mutant{
 				return sh,`, new: `			if living && false {
 				holder = sh.Owner
 				return sh,`,
-	},
-	{
-		name: "children do not wait", file: "sources/poller/internal/lineage/lineage.go",
-		old: `return !p.settled()
-	}`, new: `return false
-	}`,
 	},
 	{
 		name: "position of what was read", file: "sources/poller/worker.go",

@@ -49,7 +49,7 @@ var mutants = []mutant{
 		props: []string{propAhead, propLost},
 	},
 	{
-		name: "one denial taken for the end of a stream", file: "sources/poller/generation.go", from: 981007500,
+		name: "one denial taken for the end of a stream", file: "sources/poller/join.go", from: 981007500,
 		old:   `if !s.unlisted && s.denials > 0 && len(stored) == 0 {`,
 		new:   `if s.denials > 0 && len(stored) == 0 {`,
 		props: []string{propStop, propRest},
@@ -137,7 +137,7 @@ var mutants = []mutant{
 		props: []string{propLost, propOrder, propRest},
 	},
 	{
-		name: "start at LATEST a moment too late", file: "sources/poller/start.go",
+		name: "start at LATEST a moment too late", file: "sources/poller/join.go",
 		old:   `At: date.Add(-lineage.ClockMargin)`,
 		new:   `At: date.Add(3 * lineage.ClockMargin)`,
 		props: []string{propLost, propOrder, propRest},
@@ -194,7 +194,7 @@ var mutants = []mutant{
 		props: []string{propChild, propOrder},
 	},
 	{
-		name: "next stream from its end", file: "sources/poller/generation.go",
+		name: "next stream from its end", file: "sources/poller/join.go",
 		old:   `state.Start{Position: TrimHorizon})`,
 		new:   `state.Start{Position: Latest, At: time.Now().Add(time.Hour)})`,
 		props: []string{propLost, propRest, propOrder},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,11 +15,13 @@ import (
 // giving is a store that notes what a poller has to do.
 type giving struct {
 	state.Store
-	work func(state.Lease) float64
+	of atomic.Pointer[func(state.Lease) float64]
 }
 
+func (g *giving) work(l state.Lease) float64 { return (*g.of.Load())(l) }
+
 func (g *giving) Moves(_ context.Context, _ string, _ bool, work func(state.Lease) float64) ([]state.Lease, error) {
-	g.work = work
+	g.of.Store(&work)
 	return nil, nil
 }
 

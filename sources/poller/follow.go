@@ -214,7 +214,7 @@ func (s *stream) read(ctx context.Context) error {
 	for {
 		err := recovered(func() error {
 			if !s.ready {
-				if err := s.join(ctx); ctx.Err() != nil {
+				if err := s.join(ctx, false); ctx.Err() != nil {
 					return nil
 				} else if err != nil {
 					return err

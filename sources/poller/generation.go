@@ -1,19 +1,16 @@
 package poller
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
-	"github.com/sluicehq/sluice/state"
 )
 
-// A table's streams are its generations. This file begins one after another and
-// detects the end of one. follow.go decides when.
+// A table's streams are its generations. This file detects the end of
+// one. join.go begins one, and follow.go decides when.
 
 // sureAfter is the number of listings in a row that must agree that a replaced
 // stream is empty or deleted. That takes three seconds. Afterwards nothing reads
@@ -108,124 +105,6 @@ func (p *Poller) waitsFor(arn string) time.Duration {
 	}
 	age := p.clock.now().Sub(created)
 	return max(patience-age, min(lastChance, (lineage.Retention-age)/10), 0)
-}
-
-var errNeverRead = errors.New("the service does not know it any more, and nothing of it was read")
-
-// join prepares a stream that starts while the poller runs, or whose shards could
-// not be listed at the start. It works like prepare, but retries every failure. A
-// stream that was begun before needs no listing: shards with a position continue
-// at once. A new stream is read from its beginning, whatever Options.Start says,
-// because an earlier stream was read. join returns a *StreamError when the view
-// type lacks images that a route needs, errNeverRead, or ctx's error.
-func (s *stream) join(ctx context.Context) error {
-	start, err := s.storedStart(ctx)
-	if err != nil {
-		return err
-	}
-	l, err := s.firstList(ctx, start != (state.Start{}))
-	s.unlisted = errors.Is(err, errUnlisted)
-	if err != nil && !s.unlisted {
-		return err
-	}
-	if s.denials == 0 && !s.unlisted {
-		if err := s.p.checkView(s.name, s.table, l.view); err != nil {
-			return err
-		}
-	}
-	if start == (state.Start{}) {
-		if err := s.store(ctx, "start", func(ctx context.Context) (err error) {
-			start, err = s.p.store.start(ctx, s.id, state.Start{Position: TrimHorizon})
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	s.start = start
-	var stored []state.Shard
-	if err := s.store(ctx, "shards", func(ctx context.Context) (err error) {
-		stored, err = s.p.store.shards(ctx, s.id)
-		return err
-	}); err != nil {
-		return err
-	}
-	if !s.unlisted && s.denials > 0 && len(stored) == 0 { // it was begun, but no shard of it
-		return errNeverRead
-	}
-	s.fill(l, stored, nil)
-	return nil
-}
-
-// storedStart returns the start of the stream; zero if it was not begun.
-func (s *stream) storedStart(ctx context.Context) (start state.Start, err error) {
-	err = s.store(ctx, "start", func(ctx context.Context) error {
-		start, err = s.p.store.start(ctx, s.id, state.Start{})
-		if errors.Is(err, state.ErrNoStart) {
-			return nil
-		}
-		return err
-	})
-	return start, err
-}
-
-var errUnlisted = errors.New("the shards cannot be listed now")
-
-// firstList lists the shards. If the stream was begun before, a listing may fail:
-// firstList then returns errUnlisted. It believes that the service does not know
-// the stream only of a replaced stream. Then only the stored shards remain.
-// Otherwise it asks again.
-func (s *stream) firstList(ctx context.Context, begun bool) (listing, error) {
-	wait := soon
-	for {
-		l, err := s.discovery.pages(ctx, nil, insist(begun))
-		switch {
-		case err == nil:
-			s.denials = 0
-			return l, nil
-		case ctx.Err() != nil:
-			return l, ctx.Err()
-		}
-		s.troubled(err)
-		if begun && classify(err) != notFound {
-			return l, errUnlisted
-		}
-		s.denials++
-		if s.isReplaced() && s.denials >= sureAfter {
-			if !begun {
-				return l, errNeverRead
-			}
-			return listing{}, nil
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-			wait = min(2*wait, s.p.o.DiscoverEvery)
-		case <-s.wake:
-			wait, s.denials = soon, 0
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
-}
-
-// store retries a call to the store until it succeeds or ctx ends.
-func (s *stream) store(ctx context.Context, name string, call func(context.Context) error) error {
-	var b backoff
-	for {
-		err := call(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		s.p.health.store(name, err)
-		if err == nil {
-			return nil
-		}
-		wait := b.next(transient)
-		s.p.failed(Shard{Table: s.table, StreamARN: s.id.ARN}, name, err, transient, wait)
-		if err := sleep(ctx, wait); err != nil {
-			return err
-		}
-	}
 }
 
 // heard notes a good response about the stream's shards.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -69,7 +68,7 @@ func (p *Poller) open(ctx context.Context) ([]*follower, error) {
 	}
 	for _, s := range first {
 		begun := s.start != (state.Start{})
-		if err := s.prepare(ctx); err != nil && !(begun && busy(err)) { // else it joins later
+		if err := s.join(ctx, true); err != nil && !(begun && busy(err)) { // else it joins later
 			return nil, err
 		}
 	}
@@ -313,128 +312,4 @@ func (p *Poller) storedStarts(ctx context.Context, streams []*stream) error {
 		return &noStartError{Streams: missing, Name: p.o.StartName, Err: state.ErrNoStart}
 	}
 	return nil
-}
-
-// insist is the number of tries for each page of a first listing. A stream that
-// was begun before can start without a listing.
-func insist(begun bool) (tries int) {
-	if begun {
-		return childrenTries
-	}
-	return 0
-}
-
-// prepare stores a first start and fills the forest.
-func (s *stream) prepare(ctx context.Context) error {
-	l, err := s.discovery.pages(ctx, nil, insist(s.start != (state.Start{})))
-	if err != nil {
-		return &StreamError{Stream: s.name, Action: describeStream, Err: err}
-	}
-	var latest map[string]string
-	if s.start == (state.Start{}) {
-		if s.start, latest, err = s.firstStart(ctx, l); err != nil {
-			return fmt.Errorf("poller: %v: store the start: %w", s.name, err)
-		}
-	}
-	stored, err := s.p.store.shards(ctx, s.id)
-	if err != nil {
-		return fmt.Errorf("poller: %v: read the stored positions: %w", s.name, err)
-	}
-	s.fill(l, stored, latest)
-	return nil
-}
-
-// fill fills the forest with listed and stored shards.
-func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string) {
-	s.forest.StartedAt(s.start.At)
-	if s.unlisted {
-		l.began = time.Time{} // a failed listing is not complete
-	}
-	fresh := s.forest.Merge(l.shards, l.began)
-	s.forest.Remember(stored)
-	for id, it := range latest {
-		s.forest.StartLatest(id, it)
-	}
-	s.ready = true
-	if s.unlisted {
-		s.forest.AwaitListing(stored)
-		s.p.o.Logger.Warn("stream is read on where its positions are: its shards cannot be listed now", "table", s.table, "stream", s.id.ARN, "stored", len(stored))
-		return
-	}
-	s.listed(l.status)
-	s.p.discovered(s.table, l, fresh, nil)
-	attrs := []any{"table", s.table, "stream", s.id.ARN, "shards", len(l.shards), "stored", len(stored), "start", s.start.Position}
-	if s.start.Position == Latest {
-		attrs = append(attrs, "since", s.start.At)
-	}
-	s.p.o.Logger.Info("stream found", attrs...)
-}
-
-// firstStart stores where the stream's reading begins. At LATEST it first takes an
-// iterator for every open shard. The start is the moment after: later records are
-// behind those iterators, and not in closed shards. The stored time lets a restart
-// find the same records from the horizon.
-func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[string]string, error) {
-	var latest map[string]string
-	date := l.date
-	if s.p.o.Start == Latest {
-		latest, date = s.latest(ctx, l)
-	}
-	want := state.Start{Position: s.p.o.Start, At: date.Add(-lineage.ClockMargin).UTC().Truncate(time.Millisecond)}
-	got, err := s.p.store.start(ctx, s.id, want)
-	if err != nil {
-		return got, nil, err
-	}
-	if got.Position != want.Position || !got.At.Equal(want.At) {
-		return got, nil, nil // another worker was first: its start counts
-	}
-	if want.Position == Latest {
-		var closed []string
-		for _, sh := range l.shards {
-			if sh.Closed {
-				closed = append(closed, sh.ID)
-			}
-			if sh.Parent != "" { // closed, also when this listing leaves it out
-				closed = append(closed, sh.Parent)
-			}
-		}
-		if len(closed) > 0 {
-			err = s.p.store.finish(ctx, s.id, closed...)
-		}
-	}
-	return got, latest, err
-}
-
-// latest returns LATEST iterators of the open shards, and the service's time when
-// they were complete. A shard without an iterator is read from the horizon.
-func (s *stream) latest(ctx context.Context, l listing) (map[string]string, time.Time) {
-	var mu sync.Mutex
-	iterators, date := make(map[string]string), l.date
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, startCalls)
-	for _, sh := range l.shards {
-		if sh.Closed {
-			continue
-		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
-			defer cancel()
-			out, err := s.p.api.GetShardIterator(call, &dynamodbstreams.GetShardIteratorInput{
-				StreamArn: &s.id.ARN, ShardId: &sh.ID, ShardIteratorType: types.ShardIteratorTypeLatest,
-			})
-			if err != nil || aws.ToString(out.ShardIterator) == "" {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			iterators[sh.ID] = *out.ShardIterator
-			if t := serviceTime(out.ResultMetadata); t.After(date) {
-				date = t
-			}
-		})
-	}
-	wg.Wait()
-	return iterators, date
 }

@@ -278,11 +278,25 @@ func (w *simWorld) run() {
 	w.end()
 }
 
+// fail makes the changes of an item fail for a while.
+func (w *simWorld) fail(d time.Duration) {
+	item := fmt.Sprint("item", w.r.IntN(w.plan.items))
+	w.say("%s fails for %v", item, d)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing[item] = true
+	time.AfterFunc(d, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.failing, item)
+	})
+}
+
 // event is a change of the fleet or the table, or a fault.
 func (w *simWorld) event() {
 	const most = 12
 	d := time.Duration(500+w.r.IntN(11500)) * time.Millisecond
-	switch n := w.r.IntN(14); {
+	switch n := w.r.IntN(17); {
 	case n == 0 && len(w.workers) < most:
 		w.start()
 	case n == 1 && len(w.workers) > 1:
@@ -295,7 +309,7 @@ func (w *simWorld) event() {
 				w.stop(old)
 			}
 		}
-	case n == 3:
+	case n == 3 || n > 13:
 		var open []string
 		for _, sh := range w.orders.Shards() {
 			if sh.Open {
@@ -310,17 +324,12 @@ func (w *simWorld) event() {
 			w.say("%s is followed", id)
 			w.orders.Roll(id)
 		}
+		if w.r.IntN(2) == 0 && len(w.workers) < most { // it sees the children before their parent is settled
+			w.fail(d)
+			w.start()
+		}
 	case n == 4:
-		item := fmt.Sprint("item", w.r.IntN(w.plan.items))
-		w.say("%s fails for %v", item, d)
-		w.mu.Lock()
-		w.failing[item] = true
-		w.mu.Unlock()
-		time.AfterFunc(d, func() {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			delete(w.failing, item)
-		})
+		w.fail(d)
 	case w.plan.orderly:
 	case n == 5:
 		w.kill(w.one())
@@ -340,6 +349,9 @@ func (w *simWorld) event() {
 			d := time.Duration(500+w.r.IntN(11500)) * time.Millisecond
 			w.say("%s to the %s: %d for %v", v.name, party, m, d)
 			v.link.set(party, m)
+			if w.r.IntN(3) == 0 {
+				time.AfterFunc(d/2, func() { v.link.set(party, cut) })
+			}
 			time.AfterFunc(d, func() { v.link.set(party, works) })
 		}
 	}

@@ -18,9 +18,12 @@ const MaxUnsettled = 256
 func (p *Map) Ahead(before Ahead, submitted uint64, unsettled []uint64) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	readTo, rest := p.settled, []sluice.Sequence(nil)
+	readTo, rest, skipped := p.settled, []sluice.Sequence(nil), false
 	if len(unsettled) > 0 {
 		readTo = sluice.Sequence(p.name(submitted))
+		if skipped = p.skipped != "" && p.skippedAt == submitted; skipped {
+			readTo = p.skipped
+		}
 	}
 	if !before.Past(readTo) {
 		i, found := slices.BinarySearchFunc(before.unsettled, readTo, sluice.Sequence.Compare)
@@ -28,7 +31,7 @@ func (p *Map) Ahead(before Ahead, submitted uint64, unsettled []uint64) string {
 			i++
 		}
 		readTo, rest = before.last, before.unsettled[i:]
-	} else if len(unsettled) == 0 || submitted-unsettled[0]+1 == uint64(len(unsettled)) {
+	} else if len(unsettled) == 0 || !skipped && submitted-unsettled[0]+1 == uint64(len(unsettled)) {
 		return ""
 	}
 	if p.settled == "" || len(unsettled)+len(rest) > MaxUnsettled {

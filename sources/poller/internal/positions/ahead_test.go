@@ -84,6 +84,21 @@ func sequences(recs []sluice.Record) string {
 	return strings.Join(all, " ")
 }
 
+// Two stops, and all that is settled past an unsettled record was settled before the
+// first: the reader between them took no record after that one.
+func TestAheadOfWhatTheReaderBeforeHadSettled(t *testing.T) {
+	before := ParseAhead(wide(8).Fence() + " " + wide(6).Fence())
+	p := New(wide(5), time.Now(), nil)
+	p.Add(before.Unsettled([]sluice.Record{{Sequence: wide(6)}, {Sequence: wide(7)}, {Sequence: wide(8)}}))
+	p.Skip(wide(8))
+	p.Settle(0)
+	got := ParseAhead(p.Ahead(Ahead{}, 1, []uint64{1}))
+	recs := []sluice.Record{{Sequence: wide(6)}, {Sequence: wide(7)}, {Sequence: wide(8)}, {Sequence: wide(9)}}
+	if got, want := sequences(got.Unsettled(recs)), sequences([]sluice.Record{{Sequence: wide(6)}, {Sequence: wide(9)}}); got != want {
+		t.Errorf("the next reader gets %s, want %s", got, want)
+	}
+}
+
 // A record without a sequence number cannot be named: then all come again.
 func TestAheadWithoutASequenceNumber(t *testing.T) {
 	for nth := range 3 {
