@@ -27,9 +27,7 @@ Exit codes: 0 equal, 3 different, also when a repair succeeded, 1 not compared.
 
 ` + routeHelp + `
 
-With more ghosts than --max-deletes, a repair deletes none. It refuses if the
-documents seem to belong to another table, unless you give --trust-tables. More:
-docs/audit.md.
+With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 
 ` + searchHelp,
 		Example: `  sluice audit --route products --repair

@@ -22,9 +22,8 @@ func dlqCommand(c *cli) *cobra.Command {
 		Short: "List, run again and delete dead letters",
 		Long: `List dead letters, the records that failed for good, run them again, or delete them.
 
-The command asks the running daemon on this machine. --state, --file and --queue name
-other places; letters of a queue are hidden from other readers meanwhile. You can
-shorten an id. More: docs/dead-letters.md.`,
+The command asks the running daemon on this machine; --state, --file and --queue name
+other places. You can shorten an id. More: docs/dead-letters.md.`,
 		Example: `  sluice dlq list
   sluice dlq show ID --payload
   sluice dlq redrive --route 'new search' --dry-run

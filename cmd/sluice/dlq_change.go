@@ -54,15 +54,9 @@ func dlqRedriveCommand(c *cli) *cobra.Command {
 		Long: `Run dead letters again, by id or by filter, each on the route that it failed on. The
 command deletes those that succeed. The others stay, with the new error.
 
-A route without redrive in the configuration refuses: an old change may undo a newer
-one. Compare the item with its effect, then use --allow ROUTE.
-
-A letter named by id is refused while earlier changes of its item are parked. Use
---earlier to run those first, or --force to skip only this check.
-
-Letters of a queue must be signed. Look at an unsigned one, then use --unsigned ID.
-
-Exit code 1 also means that a letter failed, was refused or waits.`,
+It refuses a route that does not allow redrives, a letter behind earlier letters of its
+item, and unsigned letters of a queue. Compare the item with its effect before you allow
+one. Exit code 1 also means that a letter failed, was refused or waits.`,
 		Example: `  sluice dlq redrive --all --dry-run
   sluice dlq redrive cea09b34 --earlier
   sluice dlq redrive --route mail --allow mail`,

@@ -30,7 +30,7 @@ func explainCommand(c *cli) *cobra.Command {
 take it. The command sends, writes and deletes nothing. It may read tables.
 
 The input is a Lambda event, an answer of GetRecords, an array of EventBridge Pipes,
-or records of sluice tail --json. Or name an item by --table and --key.`,
+or records of sluice tail --json. Or name an item.`,
 		Example: `  sluice explain record.json
   sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explain(cmd.Context(), args, o) },

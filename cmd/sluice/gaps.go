@@ -14,8 +14,8 @@ func gapsCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gaps",
 		Short: "List or acknowledge records that the stream lost",
-		Long: `List the records that the stream lost before the running daemon read them, or
-acknowledge the loss. The daemon is not ready while a gap is open.
+		Long: `List the records that the stream lost unread, or acknowledge the loss. The daemon is
+not ready while a gap is open.
 
 First repair the effects: sluice audit --repair for documents, sluice recount
 --repair for counts, sluice backfill for the rest.`,

@@ -36,10 +36,8 @@ func lambdaFiltersCommand(c *cli) *cobra.Command {
 stream. Then Lambda does not call the function for records that no route takes.
 
 A filter never drops a record that a route takes, unless its type attribute is not a
-string. It leaves when and changed to the function.
-
-Without --view the filters fit every stream. With --view they are narrower, and wrong
-for a stream with another view.`,
+string. It ignores when and changed. With --view the filters are narrower, and wrong for
+a stream with another view.`,
 		Example: `  sluice lambda filters --view NEW_AND_OLD_IMAGES
   aws lambda update-event-source-mapping --uuid ID --filter-criteria "$(sluice lambda filters --table orders)"`,
 		Args: noArguments,

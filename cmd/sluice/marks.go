@@ -115,8 +115,8 @@ func adoptCommand(c *cli) *cobra.Command {
 of the marks, and makes the alias hide tombstones. The index needs an alias.
 
 First stop all programs that write to the index, and set version: sequence in the
-file. From then on every change replaces a document without a mark. Afterwards run
-sluice audit --repair: it deletes the documents of items deleted meanwhile.`,
+file. Afterwards run sluice audit --repair: it deletes the documents of items deleted
+meanwhile.`,
 		Example: `  sluice adopt --index orders`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -23,11 +23,8 @@ func parkCommand(c *cli) *cobra.Command {
 		Long: `Have the running daemon park, at once, the records whose last call of a route failed
 with an error. A record in a call now is parked if that call fails.
 
-Use it when a route fails for bad records and works for others. If the sink is down,
-repair it instead.
-
-The command does not park messages of queues, records refused for load, and records
-whose handler asked to be called later.`,
+If the sink is down, repair it instead. The command does not park messages of queues,
+records refused for load, and records whose handler asked to be called later.`,
 		Example: `  sluice park --route 'new search' --dry-run
   sluice park --route 'new search' --yes --json | jq .parked`,
 		Args: noArguments,

@@ -35,13 +35,9 @@ func recountCommand(c *cli) *cobra.Command {
 		Long: `Count the children of parents, and report the wrong counters of a count route.
 --repair corrects them.
 
-The command looks at a wrong counter twice, --settle apart: longer than a record
-takes from its write to its effect. Run it without lag and without dead letters of
-the route.
-
-With more counters to lower than --max-deletes, a repair lowers none. It also lowers
-none if most of these parents have no child, unless you give --trust-tables. More:
-docs/counters.md.
+The command looks at a wrong counter twice, --settle apart. Run it without lag and
+without dead letters of the route. With more counters to lower than --max-deletes, a
+repair lowers none. More: docs/counters.md.
 
 Exit codes: 0 right; 3 wrong, also after a repair; 1 not counted, or a counter is not
 a number.`,

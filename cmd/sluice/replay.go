@@ -40,9 +40,9 @@ configuration. A file may mix:
   on-failure records of Lambda (SQS, SNS, S3)
   dead letters, each for the route that it failed on
 
-Records of one item run in order. A record that fails --attempts times goes to
---failed, as does unreadable input. You can replay that file again. A stopped replay
-prints the --offset to go on.`,
+Records of one item run in order. Unreadable input, and a record that fails --attempts
+times, go to --failed, a file for another replay. A stopped replay prints the --offset
+to go on.`,
 		Example: `  sluice replay records.ndjson --dry-run
   aws sqs receive-message --queue-url "$URL" --max-number-of-messages 10 | sluice replay -`,
 		Args: func(cmd *cobra.Command, args []string) error {

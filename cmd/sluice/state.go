@@ -216,9 +216,9 @@ func stateListCommand(c *cli) *cobra.Command {
 		Use:   "list",
 		Short: "List streams, workers, backfills, gaps and dead letters",
 		Long: `List streams, backfills, gaps and dead letters, of all applications unless
---application names one. Of a state table the command also lists the workers, and how many
-shards each has. Silent or fenced workers are listed while they have shards.
-It watches their heartbeats for 1 to 4 s, and changes nothing.`,
+--application names one. Of a state table also list the workers and their numbers of
+shards. A silent or fenced worker is listed while it has shards. The command watches
+heartbeats for 1 to 4 s, and changes nothing.`,
 		Example: `  sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -329,9 +329,8 @@ func stateShowCommand(c *cli) *cobra.Command {
 		Use:   "show TABLE|STREAM",
 		Short: "Show the shards of a table's streams and their positions",
 		Long: `Show the shards of a table's streams, parents before children, and how far each is
-settled. Of a state table the command also shows since when the owner has a shard, and how long
-ago its position moved. It marks owners that are silent or fenced. These times are of the
-workers' clocks.`,
+settled. Of a state table also show since when the owner has a shard, and how long ago
+its position moved. Silent and fenced owners are marked.`,
 		Example:           `  sluice state show orders`,
 		Args:              oneStream,
 		ValidArgsFunction: file.complete,

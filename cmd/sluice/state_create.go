@@ -19,12 +19,8 @@ func stateCreateCommand(c *cli) *cobra.Command {
 		Long: `Make the DynamoDB table in which daemons keep their state, and wait until it is ready.
 An existing state table keeps its tags. Many applications can share one table.
 
-The table is billed by request. A daemon writes its heartbeat each second: 2.6 million
-write units a month, 1.62 USD in us-east-1. A shard with records costs up to the same.
-DynamoDB deletes only the rows of dead workers by time to live.
-
-The command needs the permissions dynamodb:CreateTable, DescribeTable, Scan,
-DescribeTimeToLive and UpdateTimeToLive.`,
+The table is billed by request: a daemon at rest costs about 1.62 USD a month. More:
+docs/fleet.md. The permissions are in deploy/iam/state-create.json.`,
 		Example: `  sluice state create --state dynamodb:sluice-state
   sluice state create --state dynamodb:sluice-state --tag team=orders --point-in-time-recovery`,
 		Args: noArguments,

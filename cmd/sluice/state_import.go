@@ -42,8 +42,8 @@ nothing in the lease table.
 KCL stores no position for a shard at LATEST that had no record yet. --latest says
 where Sluice begins such shards.
 
-The command needs the permissions dynamodb:Scan on the lease table,
-dynamodb:DescribeStream, and dynamodb:DescribeTable for --stream TABLE.`,
+The command needs dynamodb:Scan on the lease table, dynamodb:DescribeStream, and for
+--stream TABLE dynamodb:DescribeTable.`,
 		Example: `  sluice state import-kcl my-kcl-app --stream orders --dry-run
   sluice state import-kcl my-kcl-app --stream orders --state dynamodb:sluice-state`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -90,12 +90,11 @@ func (a App) withDefaults() App {
 
 // Help says what the flags of a daemon alone do not.
 const Help = `The state file holds positions and dead letters. A stream that was never read needs
---start; a queue does not. --backfill reads the tables once: the state file remembers
-it, so you can leave the flag set.
+--start; a queue does not. --backfill reads the tables once; the flag may stay.
 
-At the first signal the daemon stops reading, handles the records that it has, stores
-the positions and exits with 0 within the grace period. A second signal ends it at
-once. It exits with 1 when it cannot start, and with 2 when a flag is wrong.
+At the first signal the daemon handles the records that it has, stores the positions
+and exits with 0 within the grace period. A second signal ends it at once. It
+exits with 1 when it cannot start, and with 2 when a flag is wrong.
 
 AWS credentials and Region come from the usual places. SLUICE_ENDPOINT_SQS is the URL
 of SQS, in place of the Region's.`
