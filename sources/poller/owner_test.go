@@ -160,6 +160,27 @@ func TestAFencedWorkerLosesItsShardsAtOnce(t *testing.T) {
 	})
 }
 
+// A heartbeat counts from its sending, however late the answer is: others may have
+// seen it as early as that.
+func TestALateAnswerProvesNoLongerLife(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		s.table("orders", &stubShard{id: "a"})
+		o := testOptions(sharedStore{Store: state.NewMemory(), heartbeat: func() error {
+			time.Sleep(6 * time.Second)
+			return nil
+		}}, "orders")
+		o.Owner = "me"
+		r := start(t, s, func(context.Context, *sluice.Record) error { return nil }, o)
+		began := time.Now()
+		pass(6 * time.Second)
+		if p := r.p.owner.proof.Load(); p.of != "me" || !p.sent.Equal(began) {
+			t.Errorf("the heartbeat of %v proves the life of %q from %v", began, p.of, p.sent)
+		}
+		r.mustEnd()
+	})
+}
+
 func TestHeartbeatsAreOftenEnough(t *testing.T) {
 	o := testOptions(sharedStore{Store: state.NewMemory()}, "orders")
 	o.HeartbeatEvery = 4 * time.Second
