@@ -91,7 +91,7 @@ sim: ## SEEDS (1000) histories of a poller against a service that misbehaves, fr
 	@$(if $(FLEET),cd state/dynamostate && ../../)bin/sim.test -test.run '^Test$(if $(FLEET),FleetSeeds,Sim)$$' -test.timeout 0 \
 	  $(if $(SEED),-seed $(SEED) -seeds 1,-seed $(FROM) -seeds $(SEEDS) $(if $(FLEET),,-out .out/sim))
 
-demo: ## Changes become messages, a search gets its answer, a cascade runs, an item is found by search: by daemon and by Lambda
+demo: ## Changes become messages, a search gets its answer, a cascade runs, an item is found by search, a killed daemon's shards are taken over: by daemon and by Lambda
 	@go build -o bin/demo ./internal/cmd/demo
 	@bin/demo
 

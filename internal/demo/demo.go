@@ -1,7 +1,8 @@
 // Package demo shows the whole of Sluice at work, on real servers: a change in
 // a DynamoDB table becomes a message in a queue, first by the daemon, then by
 // the Lambda function, both built from the manhunt example as it stands; calls,
-// deletions and documents of a search index follow from others.
+// deletions and documents of a search index follow from others, and a daemon takes
+// over the shards of another one that is killed.
 //
 // It exits with 0 only if every expected message arrived and the two programs
 // sent the same bytes.
@@ -33,7 +34,7 @@ const (
 // Run runs the demo on out; servers log to log. It needs the repository, Go, Java
 // and, the first time, Maven. Its error names a missing tool.
 func Run(ctx context.Context, out, log io.Writer) error {
-	for _, folder := range []string{programMain, estuveMain} {
+	for _, folder := range []string{programMain, estuveMain, sluiceMain} {
 		if _, err := os.Stat(folder); err != nil {
 			return fmt.Errorf("the demo builds the examples of Sluice's repository: run it in a checkout's root, where %s is", folder)
 		}
@@ -77,14 +78,14 @@ func run(ctx context.Context, s *screen, log io.Writer) error {
 	if d.world, err = newWorld(stack, d.table); err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context) error{d.prepare, d.byDaemon, d.byLambda, d.bySearch, d.byCascade, d.byProjection} {
+	for _, part := range []func(context.Context) error{d.prepare, d.byDaemon, d.byLambda, d.bySearch, d.byCascade, d.byProjection, d.byFleet} {
 		if err := part(ctx); err != nil {
 			return err
 		}
 	}
 
 	stack.Stop()
-	d.title("7. Summary")
+	d.title("8. Summary")
 	d.row("changes", "%d written, %d routed, %d settled without a route", d.changes, d.routed, d.changes-d.routed)
 	d.row("messages", "%d by the daemon, %s by Lambda", len(d.bodies), green("the same bytes"))
 	d.row("write to queue", "%s at best, %s at worst", ms(slices.Min(d.latencies)), ms(slices.Max(d.latencies)))
