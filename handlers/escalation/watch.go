@@ -96,6 +96,7 @@ func (s *Escalator) watch(ctx context.Context, rec *sluice.Record) error {
 
 // look checks whether an action is overdue. A permanent error deserves an alarm.
 func (s *Escalator) look(ctx context.Context, v *vigil) error {
+	now := s.c.Now() // before the reads: after a pause, what they show can be older
 	e, err := s.c.active(ctx, v.id)
 	if err != nil { // an escalation that is over needs no watchdog
 		return err
@@ -120,7 +121,7 @@ func (s *Escalator) look(ctx context.Context, v *vigil) error {
 		overdue = latest(overdue, v.notBefore.Add(s.c.Watch.After))
 	}
 	for _, at := range []time.Time{next.notBefore.Add(s.c.Watch.soon()), overdue} {
-		if at.After(s.c.Now()) {
+		if at.After(now) {
 			return s.follow(ctx, *v, at)
 		}
 	}
