@@ -34,7 +34,7 @@ func (p *Map) Ahead(before Ahead, submitted uint64, unsettled []uint64) string {
 	} else if len(unsettled) == 0 || !skipped && submitted-unsettled[0]+1 == uint64(len(unsettled)) {
 		return ""
 	}
-	if p.settled == "" || len(unsettled)+len(rest) > MaxUnsettled {
+	if len(unsettled)+len(rest) > MaxUnsettled {
 		return ""
 	}
 	names := []string{string(readTo)}

@@ -16,7 +16,11 @@ func TestAheadNamesTheUnsettled(t *testing.T) {
 	named := 0
 	for seed := range uint64(2000) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
-		p := New(wide(5), time.Now(), nil)
+		after := wide(5)
+		if seed%4 == 0 {
+			after = "" // the beginning of a shard
+		}
+		p := New(after, time.Now(), nil)
 		recs := make([]sluice.Record, rnd.IntN(400))
 		number := 9
 		for i := range recs {
