@@ -156,7 +156,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	}
 	box := letters.NewBox(store, p.name(cfg))
 	if several, ok := store.(job.Store); ok {
-		box.Exclusive(job.Exclusive(several, p.name(cfg), job.Redrive, job.NewOwner(ctx, several).Name))
+		box.Exclusive(job.Exclusive(several, p.name(cfg), job.Redrive))
 	}
 	o, err = p.inside(ctx, cfg, redriving, box, "the "+statestore.Describe(p.c.statePath(p.state, cfg)), store.Close)
 	if err != nil {

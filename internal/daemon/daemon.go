@@ -99,7 +99,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		return err
 	}
 	if several, ok := store.(job.Store); ok {
-		box.Exclusive(job.Exclusive(several, o.Application, job.Redrive, src.owner(ctx, several)))
+		box.Exclusive(job.Exclusive(several, o.Application, job.Redrive))
 	}
 	pulse := newPulse(logger)
 	parked := &letterCounts{count: box.Counts}

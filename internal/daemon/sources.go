@@ -16,7 +16,6 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/awserror"
-	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -80,7 +79,6 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 				Application: o.Application,
 				Table:       table,
 				Store:       store,
-				Owner:       s.poller.Owner,
 				Scan:        snapshot.ScanOptions{ReadUnits: o.BackfillUnits, StartTimeout: o.startTimeout, Hooks: metrics.Scan(), Logger: logger},
 				Flow:        flows,
 				Grace:       grace,
@@ -119,14 +117,6 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 		}
 	}
 	return s, nil
-}
-
-// owner returns the name under which this daemon claims shards and jobs.
-func (s *sources) owner(ctx context.Context, store job.Store) func() string {
-	if s.poller != nil {
-		return s.poller.Owner
-	}
-	return job.NewOwner(ctx, store).Name
 }
 
 // run runs them side by side until ctx ends. When one cannot start, the other

@@ -23,6 +23,8 @@ import (
 type Store interface {
 	state.Store
 	SilentAfter() time.Duration
+	// Fork returns a Store of the same state, whose Close ends its own owners only.
+	Fork() Store
 	// SwapValue stores a value if the stored one is still seen; nil: if there is none.
 	SwapValue(ctx context.Context, app, name string, seen, data []byte) (bool, error)
 }
@@ -39,18 +41,21 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// Owner is the name of a process that has no poller to claim jobs by. Its methods are
-// safe for concurrent use.
+// Owner is who claims jobs: a worker of its own, that ends with its jobs. So a claim is
+// free soon after, also if its release is lost. Its methods are safe for concurrent use.
 type Owner struct {
-	ctx   context.Context
-	store Store
-	begin sync.Once
-	name  atomic.Pointer[string]
+	Store   Store // for claims
+	begin   sync.Once
+	end     context.CancelFunc
+	life    context.Context
+	beating sync.WaitGroup
+	name    atomic.Pointer[string]
 }
 
-// NewOwner returns an Owner that lives until ctx ends.
-func NewOwner(ctx context.Context, store Store) *Owner {
-	o := &Owner{ctx: ctx, store: store}
+// NewOwner returns an Owner that lives until End.
+func NewOwner(store Store) *Owner {
+	o := &Owner{Store: store.Fork()}
+	o.life, o.end = context.WithCancel(context.Background())
 	o.rename()
 	return o
 }
@@ -63,22 +68,29 @@ func (o *Owner) rename() {
 
 // Name returns the name, and begins its heartbeats. A fenced Owner has another name.
 func (o *Owner) Name() string {
-	o.begin.Do(func() { go o.beat() })
+	o.begin.Do(func() { o.beating.Go(o.beat) })
 	return *o.name.Load()
 }
 
 func (o *Owner) beat() {
 	for {
 		pause := beatEvery
-		if err := o.store.Heartbeat(o.ctx, *o.name.Load()); errors.Is(err, state.ErrFenced) {
+		if err := o.Store.Heartbeat(o.life, *o.name.Load()); errors.Is(err, state.ErrFenced) {
 			o.rename()
 		} else if err != nil {
 			pause = claimEvery
 		}
-		if backoff.Sleep(o.ctx, pause) != nil {
+		if backoff.Sleep(o.life, pause) != nil {
 			return
 		}
 	}
+}
+
+// End frees all claims: at once, or if that cannot be stored after SilentAfter.
+func (o *Owner) End() {
+	o.end()
+	o.beating.Wait()
+	_ = o.Store.Close()
 }
 
 // ErrLost says that another process may have the job.
@@ -94,13 +106,22 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("a %s is under way since %s, by worker %s: try again when it has ended", e.Job, e.Since.UTC().Format(time.RFC3339), e.Owner)
 }
 
-// Hold claims a job for a living owner. The context that it returns ends when the claim
-// is lost. Call release at the end of the work. If another owner has the job, Hold waits
-// as long as it takes to know that this one lives, and returns a [*HeldError].
-func Hold(ctx context.Context, store Store, app, name, owner string) (held context.Context, release func(), err error) {
+// Hold claims a job. The context that it returns ends when the claim is lost. Call release
+// at the end of the work. If another owner has the job, Hold waits as long as it takes to
+// know that this one lives, and returns a [*HeldError].
+func Hold(ctx context.Context, store Store, app, name string) (held context.Context, release func(), err error) {
+	owner := NewOwner(store)
+	defer func() {
+		if err != nil {
+			owner.End()
+		}
+	}()
+	store = owner.Store
+	var l state.Lease
 	var sh state.Shard
 	for begun := time.Now(); ; {
-		sh, err = store.Claim(ctx, Stream(app), name, "", owner)
+		l = state.Lease{Stream: Stream(app), ShardID: name, Owner: owner.Name()}
+		sh, err = store.Claim(ctx, l.Stream, name, "", l.Owner)
 		if !errors.Is(err, state.ErrHeld) || time.Since(begun) > store.SilentAfter()*3/2 || backoff.Sleep(ctx, claimEvery) != nil {
 			break
 		}
@@ -116,10 +137,10 @@ func Hold(ctx context.Context, store Store, app, name, owner string) (held conte
 	if since.Compare(sh.Position) < 0 {
 		since = sh.Position
 	}
-	l := state.Lease{Stream: Stream(app), ShardID: name, Owner: owner, Epoch: sh.Epoch}
+	l.Epoch = sh.Epoch
 	sent := time.Now()
 	if err := Checkpoint(ctx, store, l, since); err != nil {
-		return nil, nil, fmt.Errorf("claim the %s: %w", name, errors.Join(err, store.Release(ctx, l)))
+		return nil, nil, fmt.Errorf("claim the %s: %w", name, err)
 	}
 	held, lose := context.WithCancelCause(ctx)
 	var checking sync.WaitGroup
@@ -145,14 +166,13 @@ func Hold(ctx context.Context, store Store, app, name, owner string) (held conte
 		ctx, end := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer end()
 		_ = store.Release(ctx, l) // else the owner's end does
+		owner.End()
 	}, nil
 }
 
-// Exclusive returns Hold for one job of living owners.
-func Exclusive(store Store, app, name string, owner func() string) func(context.Context) (context.Context, func(), error) {
-	return func(ctx context.Context) (context.Context, func(), error) {
-		return Hold(ctx, store, app, name, owner())
-	}
+// Exclusive returns Hold for one job.
+func Exclusive(store Store, app, name string) func(context.Context) (context.Context, func(), error) {
+	return func(ctx context.Context) (context.Context, func(), error) { return Hold(ctx, store, app, name) }
 }
 
 // Checkpoint stores the position of a claimed job.

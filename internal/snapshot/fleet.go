@@ -28,9 +28,9 @@ const (
 
 // fleet is the claims of a worker; nil if the store has one process.
 type fleet struct {
-	store job.Store
+	owner *job.Owner
+	store job.Store // the owner's
 	book  *book
-	owner func() string
 	most  int // segments that this worker reads side by side
 }
 
@@ -39,7 +39,8 @@ func (s *Source) newFleet(b *book) *fleet {
 	if !ok {
 		return nil
 	}
-	return &fleet{store: store, book: b, owner: s.o.Owner, most: perProcessor * runtime.GOMAXPROCS(0)}
+	owner := job.NewOwner(store)
+	return &fleet{owner: owner, store: owner.Store, book: b, most: perProcessor * runtime.GOMAXPROCS(0)}
 }
 
 // call makes one call to the store within its time.
@@ -51,7 +52,7 @@ func (f *fleet) call(ctx context.Context, do func(context.Context) error) error 
 
 func (f *fleet) claim(ctx context.Context, id string) (l state.Lease, p state.Position, err error) {
 	err = f.call(ctx, func(ctx context.Context) error {
-		owner := f.owner()
+		owner := f.owner.Name()
 		sh, err := f.store.Claim(ctx, job.Stream(f.book.app), id, "", owner)
 		l, p = state.Lease{Stream: job.Stream(f.book.app), ShardID: id, Owner: owner, Epoch: sh.Epoch}, sh.Position
 		return err
@@ -266,10 +267,10 @@ func (f *fleet) put(ctx context.Context, g *segment, m mark) error {
 	return f.checkpoint(ctx, g.lease, state.Position{Sequence: strconv.FormatInt(m.Items, 10)})
 }
 
-// leave releases what this worker has not finished.
+// leave releases the segments whose end is not stored.
 func (f *fleet) leave(ctx context.Context, all []*segment) {
 	for _, g := range all {
-		if _, _, done := g.progress(); g.lease.Owner != "" && !done {
+		if _, done := g.state(); g.lease.Owner != "" && !done {
 			f.release(ctx, g.lease)
 		}
 	}

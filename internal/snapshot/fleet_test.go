@@ -16,6 +16,8 @@ type several struct{ *state.Memory }
 
 func (several) SilentAfter() time.Duration { return time.Second }
 
+func (s several) Fork() job.Store { return s }
+
 func (s several) SwapValue(ctx context.Context, app, name string, seen, data []byte) (bool, error) {
 	now, ok, err := s.GetValue(ctx, app, name)
 	if err != nil || ok != (seen != nil) || string(now) != string(seen) {
@@ -37,17 +39,19 @@ func TestFencedFinish(t *testing.T) {
 		if err := b.begin(ctx, head{Segments: 1}); err != nil {
 			t.Fatal(err)
 		}
-		claimed := func(owner string) (*fleet, *segment) {
-			f := &fleet{store: store, book: b, owner: func() string { return owner }}
+		claimed := func() (*fleet, *segment) {
+			f := &fleet{store: store, book: b, owner: job.NewOwner(store)}
 			l, _, err := f.claim(ctx, b.segment(0))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return f, &segment{lease: l}
 		}
-		old, lost := claimed("a")
-		time.Sleep(time.Minute) // a is silent
-		now, g := claimed("b")
+		old, lost := claimed()
+		old.owner.End()
+		time.Sleep(time.Minute) // it is silent
+		now, g := claimed()
+		defer now.owner.End()
 		if err := now.put(ctx, g, mark{sum: sum{Items: 3}}); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +65,7 @@ func TestFencedFinish(t *testing.T) {
 			t.Errorf("%+v, %v; want what the new owner stored", marks, err)
 		}
 		all, err := store.Shards(ctx, job.Stream("app"))
-		if err != nil || len(all) != 1 || all[0].Position.Finished || all[0].Owner != "b" {
+		if err != nil || len(all) != 1 || all[0].Position.Finished || all[0].Owner != now.owner.Name() {
 			t.Errorf("%+v, %v", all, err)
 		}
 	})

@@ -50,10 +50,6 @@ type Options struct {
 	// its own, such as those of two indices (default "": the only one).
 	Name string
 
-	// Owner returns the name under which segments are claimed, of a living owner, if
-	// several processes share Store. By default Run makes its own.
-	Owner func() string
-
 	// Again reads a table again after its backfill is finished. An unfinished
 	// backfill continues.
 	Again bool

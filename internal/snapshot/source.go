@@ -18,7 +18,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/backoff"
-	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/internal/latectx"
 	"github.com/sluicehq/sluice/state"
 )
@@ -83,12 +82,10 @@ func (s *Source) Run(ctx context.Context) error {
 	if s.ran.Swap(true) {
 		return errors.New("snapshot: Run was called before: make a new Source")
 	}
-	if store, ok := s.o.Store.(job.Store); ok && s.o.Owner == nil {
-		life, end := context.WithCancel(context.WithoutCancel(ctx))
-		defer end()
-		s.o.Owner = job.NewOwner(life, store).Name
-	}
 	begin, err := s.open(ctx)
+	if s.fleet != nil {
+		defer s.fleet.owner.End()
+	}
 	if err != nil || !begin {
 		if ctx.Err() != nil {
 			return nil // stopped before it began
@@ -283,7 +280,7 @@ func (s *Source) checkStream(ctx context.Context) error {
 // flowOptions are those of one segment's flow.
 func (s *Source) flowOptions() flow.Options {
 	o := s.o.Flow
-	o.WindowBytes = cmp.Or(o.WindowBytes, max(4<<20, windowBytes/int64(len(s.all()))))
+	o.WindowBytes = cmp.Or(o.WindowBytes, max(4<<20, windowBytes/int64(max(1, len(s.all())))))
 	o.Hooks.Handled = s.refusals.watch(o.Hooks.Handled)
 	return o
 }

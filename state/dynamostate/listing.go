@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicehq/sluice/internal/rows"
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -34,7 +35,7 @@ func (s *Store) Shards(ctx context.Context, st state.Stream) ([]state.Shard, err
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
 		g.Go(func() (err error) {
-			parts[i], err = s.listPart(ctx, shardsOf(st, uint32(i)))
+			parts[i], err = s.listPart(ctx, st, shardsOf(st, uint32(i)))
 			return err
 		})
 	}
@@ -46,11 +47,11 @@ func (s *Store) Shards(ctx context.Context, st state.Stream) ([]state.Shard, err
 	return all, nil
 }
 
-func (s *Store) listPart(ctx context.Context, partition string) ([]state.Shard, error) {
+func (s *Store) listPart(ctx context.Context, st state.Stream, partition string) ([]state.Shard, error) {
 	s.mu.Lock()
 	known := s.finished[partition]
 	s.mu.Unlock()
-	if time.Since(known.listed) >= listAll {
+	if time.Since(known.listed) >= listAll || st.ARN == staterules.Jobs { // a later job may sort before the finished ones
 		known = finishedShards{listed: time.Now()}
 	}
 	after, all := "", slices.Clone(known.shards)

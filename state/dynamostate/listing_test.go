@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
@@ -159,4 +161,51 @@ func TestResetListsAll(t *testing.T) {
 		}
 		count("after the reset of the stream", 0)
 	})
+}
+
+// A job whose row sorts before finished jobs that were listed is listed, too.
+func TestJobsBeforeFinishedOnesAreListed(t *testing.T) {
+	ctx, table := t.Context(), new(rows.Memory)
+	a, b := over(table), over(table)
+	st := job.Stream("app")
+	finish := func(s *Store, id string) {
+		sh, err := s.Claim(ctx, st, id, "", "owner-a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := state.Lease{Stream: st, ShardID: id, Owner: "owner-a", Epoch: sh.Epoch}
+		if err := job.Checkpoint(ctx, s, l, state.Position{Finished: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Release(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var old []string
+	for i := range 64 {
+		old = append(old, fmt.Sprintf("backfill//table/orders/g/%03d", i))
+		finish(a, old[i])
+	}
+	if all, err := b.Shards(ctx, st); err != nil || len(all) != 64 {
+		t.Fatal(len(all), err)
+	}
+	if err := a.Forget(ctx, st, old...); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		finish(a, fmt.Sprintf("backfill//table/customers/g/%03d", i))
+	}
+	all, err := b.Shards(ctx, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, sh := range all {
+		if strings.Contains(sh.ID, "customers") && sh.Position.Finished {
+			n++
+		}
+	}
+	if n != 8 {
+		t.Errorf("the second worker sees %d of 8 finished segments of the next table", n)
+	}
 }
