@@ -23,8 +23,8 @@ import (
 type Store interface {
 	state.Store
 	SilentAfter() time.Duration
-	// Fork returns a Store of the same state, whose Close ends its own owners only.
-	Fork() Store
+	// Fork returns a Store of the same state and type, whose Close ends its own owners only.
+	Fork() state.Store
 	// SwapValue stores a value if the stored one is still seen; nil: if there is none.
 	SwapValue(ctx context.Context, app, name string, seen, data []byte) (bool, error)
 }
@@ -54,7 +54,7 @@ type Owner struct {
 
 // NewOwner returns an Owner that lives until End.
 func NewOwner(store Store) *Owner {
-	o := &Owner{Store: store.Fork()}
+	o := &Owner{Store: store.Fork().(Store)}
 	o.life, o.end = context.WithCancel(context.Background())
 	o.rename()
 	return o

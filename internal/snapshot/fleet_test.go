@@ -16,7 +16,7 @@ type several struct{ *state.Memory }
 
 func (several) SilentAfter() time.Duration { return time.Second }
 
-func (s several) Fork() job.Store { return s }
+func (s several) Fork() state.Store { return s }
 
 func (s several) SwapValue(ctx context.Context, app, name string, seen, data []byte) (bool, error) {
 	now, ok, err := s.GetValue(ctx, app, name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -186,7 +187,9 @@ func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[st
 	if s.p.o.Start == Latest {
 		latest, date = s.latest(ctx, l)
 	}
-	want := state.Start{Position: s.p.o.Start, At: date.Add(-lineage.ClockMargin).UTC().Truncate(time.Millisecond)}
+	// The service's time has whole seconds. A random part tells this start from that of
+	// another worker in the same second.
+	want := state.Start{Position: s.p.o.Start, At: date.Add(-lineage.ClockMargin - rand.N(time.Second)).UTC()}
 	got, err := s.p.store.start(ctx, s.id, want)
 	if err != nil {
 		return got, nil, err

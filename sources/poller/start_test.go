@@ -341,32 +341,42 @@ func TestLatestTheLongWay(t *testing.T) {
 }
 
 // overtaken is a store in which another worker is the first to store a start.
-type overtaken struct{ *state.Memory }
+type overtaken struct {
+	*state.Memory
+	at func(time.Time) time.Time // the other's time, of ours
+}
 
 func (o overtaken) Start(ctx context.Context, s state.Stream, want state.Start) (state.Start, error) {
 	if want.Position == Latest {
-		want.At = want.At.Add(-time.Hour)
+		want.At = o.at(want.At)
 	}
 	return o.Memory.Start(ctx, s, want)
 }
 
-// Another worker's start counts: nothing is finished or skipped by ours.
+// Another worker's start counts, also one of the same second: nothing is finished or
+// skipped by ours.
 func TestLatestOvertaken(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, store := newStub(), overtaken{state.NewMemory()}
-		a, b := &stubShard{id: "a", closed: true}, &stubShard{id: "b", parent: "a"}
-		s.table("orders", a, b)
-		s.put(a, "k")
-		pass(2 * time.Hour)
-		s.put(a, "k")
-		s.put(b, "k")
-		pass(10 * time.Minute)
-		var got sink
-		r := start(t, s, got.handle, latestOptions(store))
-		pass(2 * time.Second)
-		want(t, "handled", got.all(), "a/2 b/1")
-		r.mustEnd()
-	})
+	for name, at := range map[string]func(time.Time) time.Time{
+		"an hour before":     func(t time.Time) time.Time { return t.Add(-time.Hour) },
+		"in the same second": func(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s, store := newStub(), overtaken{state.NewMemory(), at}
+				a, b := &stubShard{id: "a", closed: true}, &stubShard{id: "b", parent: "a"}
+				s.table("orders", a, b)
+				s.put(a, "k")
+				pass(2 * time.Hour)
+				s.put(a, "k")
+				s.put(b, "k")
+				var got sink
+				r := start(t, s, got.handle, latestOptions(store))
+				pass(2 * time.Second)
+				want(t, "handled", got.all(), "a/2 b/1")
+				r.mustEnd()
+			})
+		})
+	}
 }
 
 // Records that were dropped do not move the position, so that a position says

@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
@@ -65,7 +64,7 @@ func over(t rows.Table) *Store {
 }
 
 // Fork returns a Store of the same table with owners of its own, which its Close ends.
-func (s *Store) Fork() job.Store { return over(s.rows) }
+func (s *Store) Fork() state.Store { return over(s.rows) }
 
 // Close ends the Store's owners: others may claim their shards at once.
 func (s *Store) Close() error { return s.members.leave() }
