@@ -192,7 +192,8 @@ func TestFleetRollsOut(t *testing.T) {
 	})
 }
 
-// The shards of a killed worker go to all others, soon.
+// The shards of a killed worker go to the others, soon. Who learns late of its end may
+// find none: the shards are balanced when no worker has come in its place.
 func TestFleetDividesTheShardsOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4, 256)
@@ -203,15 +204,69 @@ func TestFleetDividesTheShardsOfTheDead(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 		took := time.Since(killed)
-		owners := f.owners()
-		t.Logf("after %v: %v", took, owners)
+		t.Logf("after %v: %v", took, f.owners())
 		if took > 6*time.Second {
 			t.Errorf("all shards have an owner after %v", took)
 		}
-		for name, n := range owners {
-			if n > 64+48 {
-				t.Errorf("%s has %d of 256 shards", name, n)
+		f.balanced(1, replaceFor+20*time.Second)
+	})
+}
+
+// Who finds a dead worker takes its share, and leaves the rest to others for a moment.
+func TestShareOfTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := new(rows.Memory)
+		dead, finder, other := over(table), over(table), over(table)
+		claim := func(s *Store, id, owner string) error {
+			_, err := s.Claim(t.Context(), stream, id, "", owner)
+			return err
+		}
+		ids := []string{"s1", "s2", "s3", "s4", "s5", "s6"}
+		if _, err := dead.Moves(t.Context(), "dead", false, noWork); err != nil { // it takes shards
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			if err := claim(dead, id, "dead"); err != nil {
+				t.Fatal(err)
 			}
+		}
+		if err := dead.Heartbeat(t.Context(), "dead"); err != nil {
+			t.Fatal(err)
+		}
+		if err := claim(other, "s1", "other"); !errors.Is(err, state.ErrHeld) { // joins
+			t.Fatal(err)
+		}
+		var beating sync.WaitGroup
+		t.Cleanup(beating.Wait)
+		beating.Go(func() {
+			for t.Context().Err() == nil {
+				_, _ = finder.Moves(t.Context(), "finder", false, noWork)
+				_, _ = other.Moves(t.Context(), "other", false, noWork)
+				_ = finder.Heartbeat(t.Context(), "finder")
+				_ = other.Heartbeat(t.Context(), "other")
+				time.Sleep(time.Second)
+			}
+		})
+		for claim(finder, "s1", "finder") != nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+		took := func() (n int) {
+			for _, id := range ids {
+				switch err := claim(finder, id, "finder"); {
+				case err == nil:
+					n++
+				case !errors.Is(err, state.ErrHeld):
+					t.Error(err)
+				}
+			}
+			return n
+		}
+		if n := took(); n != 3 {
+			t.Errorf("the finder has %d of 6 shards, want 3", n)
+		}
+		time.Sleep(shareFor)
+		if n := took(); n != 6 {
+			t.Errorf("then the finder has %d of 6 shards, want all", n)
 		}
 	})
 }
