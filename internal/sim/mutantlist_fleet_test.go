@@ -91,3 +91,55 @@ var fleetMutants = []mutant{
 		old: `p.Ahead = *left`, new: `p.Ahead = ""`,
 	},
 }
+
+// testedMutants are of a fleet, too. A test must catch each.
+var testedMutants = []mutant{
+	{
+		name: "news of others count as heartbeats", file: "state/dynamostate/watch.go", test: "TestNewsIsNoHeartbeat",
+		old: `|| s.stored.Beats != before.Beats)`, new: `|| true)`,
+	},
+	{
+		name: "a heartbeat of another name proves", file: "sources/poller/owner.go", test: "TestAdmit",
+		old: `if p.of == of && passed`, new: `if passed`,
+	},
+	{
+		name: "deadline from the answer", file: "sources/poller/owner.go", test: "TestALateAnswerProvesNoLongerLife",
+		old: `&proof{of, sent, sent.Round(0),`, new: `&proof{of, time.Now(), time.Now().Round(0),`,
+	},
+	{
+		name: "a lost answer taken for a refusal", file: "internal/rows/dynamodb.go", test: "TestWriteWhoseResponseIsLost",
+		old: `if have.Token == now.Token {`, new: `if false {`,
+	},
+	{
+		name: "a gift waits for its owner for ever", file: "state/dynamostate/handoff.go", test: "TestReservationEnds",
+		old: `s.reserve(k, sh.Epoch) < reservedFor {`, new: `s.reserve(k, sh.Epoch) < 100*reservedFor {`,
+	},
+	{
+		name: "the first takes all of the dead", file: "state/dynamostate/handoff.go", test: "TestShareOfTheDead",
+		old: `m.shards(app, owner) >= share`, new: `share < 0`,
+	},
+	{
+		name: "balance for ever", file: "state/dynamostate/balance.go", test: "TestPlan",
+		old: `<= max(1, total/len(loads)/10)`, new: `<= -1`,
+	},
+	{
+		name: "two first starts in a second", file: "sources/poller/join.go", test: "TestLatestOvertaken",
+		old: `rand.N(time.Second)`, new: `0*rand.N(time.Second)`,
+	},
+	{
+		name: "ahead of what was submitted", file: "sources/poller/internal/positions/ahead.go", test: "TestAheadNamesTheUnsettled",
+		old: `p.name(submitted)`, new: `p.name(p.last)`,
+	},
+	{
+		name: "a backfill's segment is finished by who lost it", file: "internal/snapshot/fleet.go", test: "TestFencedFinish",
+		old: `		if err == nil {
+			err = f.book.put(ctx, name, m)
+		}
+`, new: `		err = f.book.put(ctx, name, m)
+`,
+	},
+	{
+		name: "a lost job goes on", file: "internal/job/job.go", pkg: "state/dynamostate", test: "TestHoldJob",
+		old: `lose(fmt.Errorf("%s: %w: %w", name, ErrLost, err))`, new: `_ = err`,
+	},
+}

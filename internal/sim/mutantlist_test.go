@@ -138,8 +138,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "start at LATEST a moment too late", file: "sources/poller/join.go",
-		old:   `At: date.Add(-lineage.ClockMargin)`,
-		new:   `At: date.Add(3 * lineage.ClockMargin)`,
+		old:   `At: date.Add(-lineage.ClockMargin -`,
+		new:   `At: date.Add(3*lineage.ClockMargin -`,
 		props: []string{propLost, propOrder, propRest},
 	},
 	{

@@ -7,3 +7,5 @@ import "testing"
 func TestProofMutants(t *testing.T) { areCaught(t, mutants) }
 
 func TestProofFleetMutants(t *testing.T) { areCaughtBy(t, mutant.caughtByFleet, fleetMutants) }
+
+func TestProofTestedMutants(t *testing.T) { areCaughtBy(t, mutant.caughtByTest, testedMutants) }

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -16,9 +17,9 @@ import (
 )
 
 const (
-	manySeeds   = 1000 // that TestSeeds runs, once the same as ever and once new ones
-	mutantSeeds = 600  // until one must have caught a mutant
-	fleetSeeds  = 150  // likewise, of a fleet
+	manySeeds   = 300 // that TestSeeds runs, once the same as ever and once new ones
+	mutantSeeds = 600 // until one must have caught a mutant
+	fleetSeeds  = 150 // likewise, of a fleet
 )
 
 // TestSeeds runs many histories without the race detector, which TestSim may
@@ -39,7 +40,7 @@ func TestSeeds(t *testing.T) {
 
 // TestFleetSeeds runs the simulation of a fleet in the same way.
 func TestFleetSeeds(t *testing.T) {
-	const pkg, many = "../../state/dynamostate", 100
+	const pkg, many = "../../state/dynamostate", 40
 	bin := filepath.Join(t.TempDir(), "fleet.test")
 	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", bin, pkg).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -63,6 +64,8 @@ type mutant struct {
 	props []string // one of them fails
 	of    *uint64  // kind of seeds that it takes, if they are rare
 	from  uint64   // the seed to begin with, if few catch it
+	test  string   // that fails, in the package of the file or in pkg, if not the simulation
+	pkg   string
 }
 
 // TestMutants breaks the poller, and what it stands on, in one place at a time,
@@ -86,10 +89,18 @@ func TestFleetMutants(t *testing.T) {
 	areCaughtBy(t, mutant.caughtByFleet, all[:some])
 }
 
+// TestTestedMutants does so with single tests, of what a history seldom shows.
+func TestTestedMutants(t *testing.T) {
+	const some = 1
+	all := slices.Clone(testedMutants)
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	areCaughtBy(t, mutant.caughtByTest, all[:some])
+}
+
 // Each mutant is of the code as it is.
 func TestMutantsFit(t *testing.T) {
 	names := map[string]bool{}
-	for _, m := range slices.Concat(mutants, fleetMutants) {
+	for _, m := range slices.Concat(mutants, fleetMutants, testedMutants) {
 		if names[m.name] {
 			t.Errorf("two mutants are named %q", m.name)
 		}
@@ -159,7 +170,7 @@ func (m mutant) caughtByFleet(dir, root string) (how string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command(bin, "-test.run=^TestFleetSeeds$", "-test.timeout=0", "-test.failfast", "-seed=1", fmt.Sprint("-seeds=", fleetSeeds))
+	cmd := exec.Command(bin, "-test.run=^TestFleetSeeds$", "-test.timeout=0", "-test.failfast", fmt.Sprint("-seed=", max(m.from, 1)), fmt.Sprint("-seeds=", fleetSeeds))
 	cmd.Dir = filepath.Join(root, "state", "dynamostate")
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -170,6 +181,22 @@ func (m mutant) caughtByFleet(dir, root string) (how string, err error) {
 		return "", fmt.Errorf("%w: %.2000s", err, out)
 	}
 	return fmt.Sprintf("%.200s", found), nil
+}
+
+// caughtByTest does the same with one test.
+func (m mutant) caughtByTest(dir, root string) (how string, err error) {
+	pkg := cmp.Or(m.pkg, filepath.Dir(m.file))
+	bin, err := m.build(dir, root, "./"+pkg)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(bin, "-test.run=^"+m.test+"$")
+	cmd.Dir = filepath.Join(root, pkg)
+	out, err := cmd.CombinedOutput()
+	if failed := "--- FAIL: " + m.test; err == nil || !strings.Contains(string(out), failed) {
+		return "", fmt.Errorf("want %q: %w: %.2000s", failed, err, out)
+	}
+	return fmt.Sprintf("%.200s", out), nil
 }
 
 // broken returns the mutant's file, broken.

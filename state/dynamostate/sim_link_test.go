@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +49,7 @@ type simLink struct {
 	to      map[string]mode // by party
 	paused  chan struct{}   // until it is closed nothing passes
 	crashIn int             // passages until the process dies; 0: never
+	skew    time.Duration   // of the process's wall clock
 }
 
 var parties = []string{"table", "stream", "sink"}
@@ -217,10 +220,60 @@ func (t simRows) Get(ctx context.Context, k rows.Key) (row rows.Row, err error) 
 
 func (t simRows) Write(ctx context.Context, seen rows.Row, set map[string]types.AttributeValue) (row rows.Row, err error) {
 	err = t.call(ctx, "table", func() (err error) {
-		row, err = t.world.write(t.worker, seen, set)
+		row, err = t.world.write(t.worker, seen, t.shifted(set))
 		return err
 	})
 	return row, err
+}
+
+// shifted returns what a process with a wrong wall clock would have written.
+func (l *simLink) shifted(set map[string]types.AttributeValue) map[string]types.AttributeValue {
+	l.mu.Lock()
+	skew := int64(l.skew.Seconds())
+	l.mu.Unlock()
+	set = maps.Clone(set)
+	for _, name := range []string{"expires", "claimed", "moved"} {
+		if at, ok := set[name].(*types.AttributeValueMemberN); ok && skew != 0 {
+			set[name] = &types.AttributeValueMemberN{Value: strconv.FormatInt(seconds(at)+skew, 10)}
+		}
+	}
+	return set
+}
+
+func seconds(at *types.AttributeValueMemberN) int64 {
+	n, err := strconv.ParseInt(at.Value, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// jump sets the wall clock of a process wrong, by years or by seconds.
+func (v *simWorker) jump() {
+	far := time.Duration(1+v.w.r.IntN(100_000_000)) * time.Second
+	skew := []time.Duration{far, -far, far % time.Minute, -far % time.Minute}[v.w.r.IntN(4)]
+	v.w.say("%s has a clock that is wrong by %v", v.name, skew)
+	v.link.mu.Lock()
+	defer v.link.mu.Unlock()
+	v.link.skew = skew
+}
+
+// expire deletes rows as the table's time to live does, which decides by the time that
+// a process stored.
+func (w *simWorld) expire() {
+	for row, err := range w.rows.List(w.t.Context(), membersOf("app"), "", 0) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		at, ok := row.Attributes[expiresName].(*types.AttributeValueMemberN)
+		if !ok || seconds(at) > time.Now().Unix() {
+			continue
+		}
+		w.say("the row of %s expires", row.Sort)
+		if err := w.rows.Delete(w.t.Context(), row); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 func (t simRows) Delete(ctx context.Context, seen rows.Row) error {

@@ -31,7 +31,8 @@ import (
 //	sim_link_test   what is between a process and the world: crashes, pauses, lost and late requests
 //	sim_check_test  the properties, looked at with each row and each effect
 //
-// All share one clock: how a Store behaves with wrong ones is not seen here.
+// All share one monotonic clock. The clocks of the wall differ by years, and jump: what
+// a worker stores of its own is shifted.
 
 var (
 	seeds = flag.Int("seeds", 10, "histories that TestFleetSeeds runs")
@@ -141,6 +142,9 @@ func (w *simWorld) start() *simWorker {
 	w.started++
 	v := &simWorker{w: w, name: fmt.Sprint("w", w.started), done: make(chan struct{})}
 	v.link = &simLink{world: w, died: make(chan struct{}), to: make(map[string]mode), r: rand.New(rand.NewPCG(w.r.Uint64(), 1))}
+	if w.r.IntN(2) == 0 {
+		v.jump()
+	}
 	v.store = over(simRows{v.link, v})
 	r := router.New()
 	r.Handle("*#*", v.handle)
@@ -268,6 +272,7 @@ func (w *simWorld) run() {
 		}
 		time.Sleep(time.Duration(1+w.r.IntN(1200)) * time.Millisecond)
 		w.reap()
+		w.expire()
 		if len(w.workers) == 0 {
 			w.start()
 		}
@@ -296,7 +301,7 @@ func (w *simWorld) fail(d time.Duration) {
 func (w *simWorld) event() {
 	const most = 12
 	d := time.Duration(500+w.r.IntN(11500)) * time.Millisecond
-	switch n := w.r.IntN(17); {
+	switch n := w.r.IntN(18); {
 	case n == 0 && len(w.workers) < most:
 		w.start()
 	case n == 1 && len(w.workers) > 1:
@@ -309,7 +314,7 @@ func (w *simWorld) event() {
 				w.stop(old)
 			}
 		}
-	case n == 3 || n > 13:
+	case n == 3 || n > 14:
 		var open []string
 		for _, sh := range w.orders.Shards() {
 			if sh.Open {
@@ -343,6 +348,8 @@ func (w *simWorld) event() {
 		v := w.one()
 		w.say("%s is paused for %v", v.name, d)
 		v.link.pause(d)
+	case n == 8:
+		w.one().jump()
 	default: // in any combination
 		for range 1 + w.r.IntN(3) {
 			v, party, m := w.one(), parties[w.r.IntN(len(parties))], mode(1+w.r.IntN(int(modes)-1))
