@@ -250,8 +250,9 @@ func (f *fleet) forget(ctx context.Context, ids ...string) error {
 // only its owner may say so.
 func (f *fleet) put(ctx context.Context, g *segment, m mark) error {
 	name := fmt.Sprintf("%s/%020d", f.book.segment(g.n), g.lease.Epoch)
+	p := state.Position{Sequence: strconv.FormatInt(m.Items, 10), Finished: m.Done}
 	if m.Done {
-		err := f.checkpoint(ctx, g.lease, state.Position{Finished: true})
+		err := f.checkpoint(ctx, g.lease, p)
 		if err == nil {
 			err = f.book.put(ctx, name, m)
 		}
@@ -264,7 +265,7 @@ func (f *fleet) put(ctx context.Context, g *segment, m mark) error {
 	if err := f.book.put(ctx, name, m); err != nil {
 		return err
 	}
-	return f.checkpoint(ctx, g.lease, state.Position{Sequence: strconv.FormatInt(m.Items, 10)})
+	return f.checkpoint(ctx, g.lease, p)
 }
 
 // leave releases the segments whose end is not stored.
@@ -287,7 +288,9 @@ func (s *Source) finishTogether(ctx context.Context) error {
 	}
 	var all sum
 	var ids []string
-	for i, m := range marks {
+	for i, g := range s.all() {
+		m := marks[i]
+		m.Items = max(m.Items, g.begun.Items) // its last mark may not be stored yet, or ever
 		all.add(m.sum)
 		ids = append(ids, s.book.segment(i))
 	}

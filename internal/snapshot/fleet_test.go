@@ -68,6 +68,14 @@ func TestFencedFinish(t *testing.T) {
 		if err != nil || len(all) != 1 || all[0].Position.Finished || all[0].Owner != now.owner.Name() {
 			t.Errorf("%+v, %v", all, err)
 		}
+		// Who finds it finished knows how many items it had, also without its last mark.
+		if err := now.put(ctx, g, mark{Done: true, sum: sum{Items: 5}}); err != nil {
+			t.Fatal(err)
+		}
+		all, err = store.Shards(ctx, job.Stream("app"))
+		if want := (state.Position{Sequence: "5", Finished: true}); err != nil || all[0].Position != want {
+			t.Errorf("%+v, %v; want %+v", all, err, want)
+		}
 	})
 }
 

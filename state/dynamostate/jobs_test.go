@@ -316,7 +316,7 @@ func TestBackfillFaults(t *testing.T) {
 					_, other, otherWait := f.start(nil)
 					err, otherErr := wait(), otherWait()
 					dies := strings.HasPrefix(how, "die") && reached
-					if otherErr != nil || !other.Progress().Finished {
+					if p := other.Progress(); otherErr != nil || !p.Finished || p.Items != 240 {
 						t.Errorf("write %d: the other worker: %v, %+v", n, otherErr, other.Progress())
 					}
 					if !dies && s.Progress().Finished != (err == nil) {
