@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/internal/rows"
@@ -157,4 +159,69 @@ func (h *hangup) Write(ctx context.Context, seen rows.Row, set map[string]types.
 		h.cancel()
 	}
 	return row, err
+}
+
+// Who wants the job of a dead worker has it with its first try, also beside many others.
+func TestHoldJobOfTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := new(rows.Memory)
+		var beating sync.WaitGroup
+		t.Cleanup(beating.Wait)
+		for _, name := range []string{"a", "n", "zz"} {
+			other := over(table)
+			if _, err := other.Claim(t.Context(), stream, name, "", name); err != nil {
+				t.Fatal(err)
+			}
+			beating.Go(func() {
+				for t.Context().Err() == nil {
+					_ = other.Heartbeat(t.Context(), name)
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		for range 10 {
+			cut := &link{Table: table}
+			_, release, err := job.Hold(t.Context(), over(cut), "app", "redrive")
+			if err != nil {
+				t.Fatal(err)
+			}
+			cut.cut.Store(true)
+			_, next, err := job.Hold(t.Context(), over(table), "app", "redrive")
+			if err != nil {
+				t.Fatal(err)
+			}
+			next()
+			release()
+		}
+	})
+}
+
+// A worker that is dead is silent, whatever others write to its row.
+func TestTheDeadAreSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := new(rows.Memory)
+		if _, err := over(table).Claim(t.Context(), stream, testShard, "", "dead"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			for ctx.Err() == nil {
+				row, err := table.Get(t.Context(), memberKey("app", "dead"))
+				if err == nil {
+					_, err = table.Write(t.Context(), row, map[string]types.AttributeValue{})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				time.Sleep(400 * time.Millisecond)
+			}
+		})
+		all, err := over(table).Workers(t.Context(), "app")
+		if err != nil || len(all) != 1 || all[0].State != holders.Silent {
+			t.Errorf("%+v, %v; want a silent worker", all, err)
+		}
+		end()
+		writing.Wait()
+	})
 }

@@ -59,6 +59,7 @@ type members struct {
 	store string                       // unique id of this Store
 	load  func(app, owner string) load // of an own member
 	takes atomic.Bool                  // own members take shards that others offer
+	near  bool                         // look often at each owner that a claim asks about
 
 	config atomic.Value // string; see Publish
 

@@ -179,7 +179,7 @@ func (m *members) lookNow(ctx context.Context, o *others, app, owner string) (*s
 		every = 0
 	case s.doubtful():
 		every = lookDoubtful
-	case o.next[owner], s.dead():
+	case o.next[owner], s.dead(), m.near:
 		every = lookNext
 	}
 	if time.Since(s.looked) < every {

@@ -85,11 +85,16 @@ func wall(seconds int64) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// watchAll adds the members to all. A member lives when its row changes.
+// watchAll adds the members to all. A member lives when it writes a heartbeat: others
+// write to its row, too.
 func (s *Store) watchAll(ctx context.Context, app string, all map[string]*holders.Worker) error {
-	var first map[string]string // tokens by name
+	type beat struct {
+		store string
+		n     uint64
+	}
+	var first map[string]beat // by name
 	for begun := time.Now(); ; {
-		tokens, doubtful := make(map[string]string), false
+		beats, doubtful := make(map[string]beat), false
 		for row, err := range s.rows.List(ctx, membersOf(app), "", 0) {
 			if err != nil {
 				return err
@@ -98,17 +103,17 @@ func (s *Store) watchAll(ctx context.Context, app string, all map[string]*holder
 			if err := decode(row, &m); err != nil {
 				return err
 			}
-			w := &holders.Worker{Name: row.Sort, State: holders.Living, Config: m.Config}
+			w, now := &holders.Worker{Name: row.Sort, State: holders.Living, Config: m.Config}, beat{m.Store, m.Beats}
 			switch {
 			case m.Fenced:
 				w.State, w.Ended = holders.Fenced, wall(m.Expires).Add(-keepFenced)
-			case first == nil || first[row.Sort] == row.Token:
+			case first == nil || first[row.Sort] == now:
 				w.State, doubtful = holders.Silent, true
 			}
-			tokens[row.Sort], all[row.Sort] = row.Token, w
+			beats[row.Sort], all[row.Sort] = now, w
 		}
 		if first == nil {
-			first = tokens
+			first = beats
 		}
 		if !doubtful || time.Since(begun) >= silentAfter {
 			return nil
