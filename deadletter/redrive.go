@@ -177,6 +177,8 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, h
 			continue
 		}
 		switch err := b.redriveEntry(ctx, m, e, how); {
+		case gaveUp(ctx, err):
+			return r, errors.Join(append(errs, context.Cause(ctx))...)
 		case err != nil:
 			r.Failed++
 			if how.Told == nil {
@@ -192,11 +194,18 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, h
 	return r, errors.Join(errs...)
 }
 
-// redriveEntry redrives e, and reports the outcome.
+// gaveUp reports whether err says only that the caller gave up.
+func gaveUp(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+// redriveEntry redrives e, and reports the outcome unless the caller gave up.
 func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry, how How) error {
 	o := Outcome{ID: e.ID}
 	err := b.runEntry(ctx, m, e, how, &o)
 	switch {
+	case gaveUp(ctx, err):
+		return err
 	case err == nil && how.DryRun:
 		o.Result = WouldRun
 	case err == nil:
@@ -248,9 +257,9 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 		if err == nil || sluice.IsSkip(err) {
 			continue
 		}
-		if cut := ctx.Err(); cut != nil {
+		if ended := ctx.Err(); ended != nil {
 			// The caller gave up, which says nothing about the record.
-			return &routeError{rt.Name, cut}
+			return &routeError{rt.Name, ended}
 		}
 		failed = append(failed, &routeError{rt.Name, err})
 		one := e

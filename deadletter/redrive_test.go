@@ -292,8 +292,9 @@ func TestRedriveCancelled(t *testing.T) {
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
 	one := park(t, b, record("a", 10), "r")
 	park(t, b, record("b", 11), "r")
-	if _, err := b.RedriveAll(ctx, m, Filter{}, How{}); !errors.Is(err, context.Canceled) || len(c.got) != 1 {
-		t.Fatalf("RedriveAll: %v after %v", err, c.got)
+	told := func(o Outcome) { t.Errorf("a cut call is told as %+v", o) }
+	if r, err := b.RedriveAll(ctx, m, Filter{}, How{Told: told}); !errors.Is(err, context.Canceled) || len(c.got) != 1 || r != (Report{}) {
+		t.Fatalf("RedriveAll: %+v, %v after %v", r, err, c.got)
 	}
 	if e, err := b.Get(t.Context(), one); err != nil || e.Attempts != 8 || e.Redrives != 0 {
 		t.Errorf("a cut call counts against the record: %+v, %v", e, err)

@@ -116,6 +116,9 @@ one. Exit code 1 also means that a letter failed, was refused or waits.`,
 				if !asJSON {
 					fmt.Fprintln(c.stdout, reportLine(report, how.DryRun))
 				}
+				if ended := cmd.Context().Err(); err != nil && ended != nil {
+					return stopped(cmd.Context(), ended, "all were run: the same command goes on")
+				}
 				if err == nil && report == (deadletter.Report{}) && f.route != "" {
 					err = c.noneOfRoute(cmd.Context(), l, f.route)
 				}

@@ -322,9 +322,9 @@ func (c *cli) openState(ctx context.Context, place string, cfg *config.Config, w
 func openStateFile(path string, wait time.Duration) (statestore.Store, error) {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no state file %s: name it by --state, or go to the folder of the daemon", path)
+		return nil, fmt.Errorf("there is no state file %s: name that of the daemon, or go to its folder", path)
 	case err == nil && info.Size() == 0: // which would become one
-		return nil, fmt.Errorf("%s is empty, and no state file: name it by --state, or go to the folder of the daemon", path)
+		return nil, fmt.Errorf("%s is empty, and no state file: name that of the daemon, or go to its folder", path)
 	}
 	return statestore.Open(context.Background(), path, statestore.Options{LockTimeout: wait})
 }

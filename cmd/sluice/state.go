@@ -114,9 +114,12 @@ type shardState struct {
 	Moved      time.Time     `json:"moved,omitzero"`   // when the position of an owned shard changed last
 }
 
-func (sh *shardState) settledTo() string {
-	if sh.Finished { // its number would leave no room to say so
+func (sh *shardState) settledTo(start string) string {
+	switch {
+	case sh.Finished: // its number would leave no room to say so
 		return "the end"
+	case sh.Position == "" && start == "LATEST": // older records are dropped
+		return "the start"
 	}
 	return state.Position{Sequence: sh.Position}.String()
 }

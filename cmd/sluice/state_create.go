@@ -19,7 +19,7 @@ func stateCreateCommand(c *cli) *cobra.Command {
 		Long: `Make the DynamoDB table in which daemons keep their state, and wait until it is ready.
 An existing state table keeps its tags. Many applications can share one table.
 
-The table is billed by request: a daemon at rest costs about 1.62 USD a month. More:
+The table is billed by request: a daemon at rest costs about 1.70 USD a month. More:
 docs/fleet.md. The permissions are in deploy/iam/state-create.json.`,
 		Example: `  sluice state create --state dynamodb:sluice-state
   sluice state create --state dynamodb:sluice-state --tag team=orders --point-in-time-recovery`,
@@ -50,7 +50,7 @@ docs/fleet.md. The permissions are in deploy/iam/state-create.json.`,
 			if asJSON {
 				return printJSON(c.stdout, map[string]string{"table": table, "region": services("").Region})
 			}
-			fmt.Fprintf(c.stdout, "state table %s is ready in %s. It is billed by request: about 1.62 USD a month for each daemon, and up to that for each busy shard. Start a daemon: sluice run --state %s\n", table, services("").Region, place)
+			fmt.Fprintf(c.stdout, "state table %s is ready in %s. It is billed by request: about 1.70 USD a month for each daemon, and up to that for each busy shard. Start a daemon: sluice run --state %s\n", table, services("").Region, place)
 			return nil
 		},
 	}

@@ -101,7 +101,7 @@ func shardTable(s streamState, shared bool) *table {
 		if sh.OwnerState != "" && sh.OwnerState != holders.Living {
 			owner = string(sh.OwnerState) + " " + owner
 		}
-		cells := []any{"  " + sh.ID, sh.settledTo(), created, cmp.Or(endOfShard(sh.Parent), "-"), sh.Epoch, owner}
+		cells := []any{"  " + sh.ID, sh.settledTo(s.Start), created, cmp.Or(endOfShard(sh.Parent), "-"), sh.Epoch, owner}
 		if shared {
 			cells = append(cells, ago(sh.Claimed), ago(sh.Moved))
 		}

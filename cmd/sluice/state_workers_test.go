@@ -90,6 +90,12 @@ shard-3 the beginning - - 1 silent host/2/B 3h ago 5s ago
 shard-4 the beginning - - 1 host/3/C - -`; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
+		out.Reset()
+		latest := a.Streams[0]
+		latest.Start = "LATEST"
+		if err := shardTable(latest, true).print(&out, &out, ""); err != nil || strings.Count(out.String(), "the start") != 4 {
+			t.Errorf("at LATEST: %v\n%s", err, &out)
+		}
 		data, err := json.Marshal(a)
 		for _, want := range []string{
 			`{"id":"shard-1","finished":false,"owner":"host/1/A","epoch":1,"ownerState":"living","claimed":"1999-12-31T21:00:00Z","moved":"1999-12-31T23:59:55Z"}`,

@@ -50,7 +50,7 @@ func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemo
 		state = p.c.statePath("", cfg)
 	}
 	if _, ok := statestore.Table(state); ok {
-		return daemonToken{refused: "set $" + access.TokenEnv + " to the token of the daemon, or " + other}, nil
+		return daemonToken{refused: "set $" + access.TokenEnv + " to the same text for the daemons and for this command"}, nil
 	}
 	file = access.FileOf(state)
 	token, err := access.Read(file)

@@ -72,7 +72,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("--state (SLUICE_STATE): %w", err)
+		return fmt.Errorf("--state (SLUICE_STATE, or daemon.state in the file): %w", err)
 	}
 	defer func() {
 		over, end := context.WithCancel(ctx)

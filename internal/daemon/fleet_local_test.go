@@ -116,7 +116,7 @@ func TestTableWithoutAToken(t *testing.T) {
 func TestStateTableIsMissing(t *testing.T) {
 	tb := newTable(t, images)
 	expectExit(t, App{Name: "shop", Routes: anyRoutes}, tb.args("dynamodb:no-such-table", "--start", "LATEST"), nil, 1,
-		"--state (SLUICE_STATE)", "state table no-such-table", "sluice state create --state dynamodb:no-such-table")
+		"--state (SLUICE_STATE", "state table no-such-table", "sluice state create --state dynamodb:no-such-table")
 }
 
 // A daemon that joins another program's under its application name says so.

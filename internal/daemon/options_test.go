@@ -204,12 +204,12 @@ func TestStartFailures(t *testing.T) {
 		o := testOptions(state)
 		o.lockTimeout = 1
 		err = Run(t.Context(), app, o, environment(nil), io.Discard)
-		if !errors.Is(err, boltstate.ErrLocked) || !strings.Contains(err.Error(), "--state (SLUICE_STATE)") || !strings.Contains(err.Error(), "process ") {
+		if !errors.Is(err, boltstate.ErrLocked) || !strings.Contains(err.Error(), "--state (SLUICE_STATE") || !strings.Contains(err.Error(), "process ") {
 			t.Errorf("Daemon: %v", err)
 		}
 	})
 	t.Run("state is a directory", func(t *testing.T) {
-		expectExit(t, app, []string{"--state", dir, "--listen", "off"}, nil, 1, "--state (SLUICE_STATE)", dir, "name a file in a directory")
+		expectExit(t, app, []string{"--state", dir, "--listen", "off"}, nil, 1, "--state (SLUICE_STATE", dir, "name a file in a directory")
 	})
 	t.Run("address in use", func(t *testing.T) {
 		other := httptest.NewServer(http.NotFoundHandler())

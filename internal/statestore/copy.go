@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
@@ -57,8 +58,7 @@ func Ready(ctx context.Context, s state.Values, app string) error {
 
 // Copy copies the state of an application, whose daemons must be stopped. It holds all
 // shards of the source meanwhile, and returns an error if a worker has one. progress is
-// called after each row. With dry, Copy counts, changes nothing and looks for no
-// worker; to may be nil then.
+// called after each row. With dry, Copy counts and changes nothing; to may be nil then.
 //
 // After an error Copy can be called again: it begins anew. Until it has returned nil,
 // Ready returns an error for the target.
@@ -75,7 +75,9 @@ func Copy(ctx context.Context, from Source, to Store, app string, dry bool, prog
 	}
 	held, released := make(map[state.Stream][]state.Shard), dry
 	if dry {
-		err = c.listed(ctx, held)
+		if err = c.idle(ctx); err == nil {
+			err = c.listed(ctx, held)
+		}
 	} else {
 		ctx, end := context.WithCancel(ctx)
 		defer end()
@@ -209,6 +211,21 @@ func (c *copier) listed(ctx context.Context, held map[state.Stream][]state.Shard
 	for _, st := range streams {
 		if held[st], err = c.from.Shards(ctx, st); err != nil {
 			return err
+		}
+	}
+	return err
+}
+
+// idle returns an error if a living worker has a shard. A file has none: it is locked.
+func (c *copier) idle(ctx context.Context) error {
+	fleet, ok := c.from.(holders.Fleet)
+	if !ok {
+		return nil
+	}
+	all, err := fleet.Workers(ctx, c.app)
+	for _, w := range all {
+		if w.State == holders.Living && len(w.Shards) > 0 {
+			return fmt.Errorf("a worker runs, stop it first: %s has %d shards", w.Name, len(w.Shards))
 		}
 	}
 	return err

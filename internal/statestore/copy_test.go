@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
@@ -319,6 +320,30 @@ func TestCopyKeepsItsClaims(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// inUse is a table with a worker.
+type inUse struct {
+	Store
+	worker holders.Worker
+}
+
+func (inUse) Publish(string) {}
+
+func (s inUse) Workers(context.Context, string) ([]holders.Worker, error) {
+	return []holders.Worker{s.worker}, nil
+}
+
+// A dry run refuses what the copy would.
+func TestDryCopyBesideAWorker(t *testing.T) {
+	from := filled(t, file(t), 1)
+	for state, refused := range map[holders.State]bool{holders.Living: true, holders.Silent: false, holders.Fenced: false} {
+		w := holders.Worker{Name: "host/1/A", State: state, Shards: make([]holders.Held, 3)}
+		_, err := Copy(t.Context(), inUse{from, w}, nil, app, true, func() {})
+		if refused != (err != nil && strings.Contains(err.Error(), "stop it first: host/1/A has 3 shards")) || !refused && err != nil {
+			t.Errorf("beside a %s worker: %v", state, err)
+		}
+	}
 }
 
 // A worker that lives keeps its shard: nothing is copied that it may change.
