@@ -99,6 +99,32 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
+// Of two daemons one has the only segment of a small table. When it is killed, the other
+// reads the rest.
+func TestBackfillOfTwoDaemons(t *testing.T) {
+	const items = 400
+	tb, place := newTable(t, images), stateTable(t)
+	for i := range items {
+		tb.put(fmt.Sprint("item", i))
+	}
+	args := tb.args(place, "--start", "LATEST", "--backfill")
+	first := startChild(t, "index", nil, args...)
+	first.until("read ", 50)
+	second := startChild(t, "index", nil, args...)
+	first.until("read ", 100)
+	first.signal(syscall.SIGKILL)
+	first.exit()
+	second.until("the backfill is finished", 1)
+	both := first.output() + "\n" + second.output()
+	for i := range items {
+		if !strings.Contains(both, fmt.Sprintf("read item%d.\n", i)) {
+			t.Errorf("item%d was skipped", i)
+		}
+	}
+	third := startChild(t, "index", nil, args...)
+	third.until("the backfill is finished: nothing is read", 1)
+}
+
 // The daemon reports an impossible backfill, and still reads the stream.
 func TestBackfillThatIsRefused(t *testing.T) {
 	tb := newTable(t, images)
