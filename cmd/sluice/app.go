@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/smithy-go/logging"
-
-	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/internal/config"
 )
 
@@ -26,7 +20,8 @@ type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	file           string // --config
-	unknown        error  // names the command of `sluice nonsense --help`
+	own            account
+	unknown        error // names the command of `sluice nonsense --help`
 }
 
 // env is the value of a variable, "" when it is not set.
@@ -89,72 +84,6 @@ func (c *cli) loadMaybe() (*config.Config, error) {
 	return cfg, err
 }
 
-// aws returns the configurations of services: the environment's, with the settings
-// of the file (which may be nil), overridden by SLUICE_ENDPOINT_<SERVICE>.
-func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, error) {
-	services, err := c.awsMaybe(ctx, cfg)
-	if err == nil && services("").Region == "" {
-		path, _ := c.path()
-		return nil, fmt.Errorf("no Region: set aws.region in %s, or AWS_REGION, or region in the profile of AWS_PROFILE", path)
-	}
-	return services, err
-}
-
-// awsMaybe is aws for a command without AWS calls: it needs no Region.
-func (c *cli) awsMaybe(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, error) {
-	options := []func(*awsconfig.LoadOptions) error{quiet}
-	endpoints := map[string]string{}
-	if cfg != nil {
-		if cfg.AWS.Region != "" {
-			options = append(options, awsconfig.WithRegion(cfg.AWS.Region))
-		}
-		endpoints = cfg.AWS.Endpoints
-	}
-	base, err := awsconfig.LoadDefaultConfig(ctx, options...)
-	if err != nil {
-		return nil, fmt.Errorf("AWS configuration: %w", err)
-	}
-	if err := awsclient.ExposedVariable(c.env); err != nil {
-		return nil, usage("%w", err)
-	}
-	return func(service string) aws.Config {
-		one := base.Copy()
-		url := cmp.Or(c.env(endpointVar(service)), endpoints[service])
-		if url != "" {
-			one.BaseEndpoint = &url
-		}
-		return awsclient.Named(one, awsclient.Names{Endpoint: c.endpointName(service, cfg), Region: c.regionName(cfg)})
-	}, nil
-}
-
-// quiet drops the SDK's log, because it also returns the errors.
-func quiet(o *awsconfig.LoadOptions) error {
-	o.Logger = logging.Nop{}
-	return nil
-}
-
-func endpointVar(service string) string { return "SLUICE_ENDPOINT_" + strings.ToUpper(service) }
-
-// endpointName returns the name of the setting that set the endpoint of a service;
-// "" if neither the file nor a variable of Sluice sets it.
-func (c *cli) endpointName(service string, cfg *config.Config) string {
-	switch {
-	case c.env(endpointVar(service)) != "":
-		return endpointVar(service)
-	case cfg != nil && cfg.AWS.Endpoints[service] != "":
-		return "aws.endpoints." + service + " of the configuration"
-	}
-	return ""
-}
-
-// regionName returns the name of the setting that set the Region.
-func (c *cli) regionName(cfg *config.Config) string {
-	if cfg != nil && cfg.AWS.Region != "" {
-		return "aws.region of the configuration"
-	}
-	return awsclient.RegionName(c.env)
-}
-
 // build makes sinks and routes of the file, for commands other than run: without
 // metrics. check asks the sinks whether they are there, and makes indices.
 func (c *cli) build(ctx context.Context, cfg *config.Config, check bool) (*config.App, error) {
@@ -163,11 +92,11 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, check bool) (*confi
 
 // buildWith is build with metrics.
 func (c *cli) buildWith(ctx context.Context, cfg *config.Config, s config.Setup) (*config.App, error) {
-	services, err := c.aws(ctx, cfg)
-	if err != nil {
+	var err error
+	if s.AWS, s.Accounts, err = c.accounts(ctx, cfg); err != nil {
 		return nil, err
 	}
-	s.AWS, s.Logger = services, c.logger()
+	s.Logger = c.logger()
 	return cfg.Build(ctx, s)
 }
 

@@ -73,12 +73,17 @@ docs/backfill.md.`,
 					return &daemon.UsageError{Err: err}
 				}
 				s.Name = to.name()
+				err = c.reach(&o, nil)
 			} else {
-				cfg, name, err := by.backfill(cmd, &o, to.types)
-				if err != nil {
-					return err
+				cfg, name, wrong := by.backfill(cmd, &o, to.types)
+				if wrong != nil {
+					return wrong
 				}
 				s.Name, app.Routes, env = name, routesOf(cfg), c.envWith(cfg)
+				err = c.reach(&o, cfg)
+			}
+			if err != nil {
+				return err
 			}
 			show := newShow(asJSON, c.stdout, c.stderr)
 			if show.bar != nil && !cmd.Flags().Changed("log-level") {

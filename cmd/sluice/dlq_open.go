@@ -20,6 +20,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/job"
@@ -315,7 +316,7 @@ func (c *cli) openState(ctx context.Context, place string, cfg *config.Config, w
 		if err != nil {
 			return aws.Config{}, err
 		}
-		return services("dynamodb"), nil
+		return services(accounts.State), nil
 	}})
 }
 

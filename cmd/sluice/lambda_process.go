@@ -47,7 +47,7 @@ func (c *cli) functionCommand(ctx context.Context, o invokeOptions, region strin
 		env = append(env, configEnv+"="+path, "LAMBDA_TASK_ROOT="+filepath.Dir(path))
 	}
 	// As under Lambda, credentials and Region are variables.
-	services, err := c.awsMaybe(ctx, nil)
+	services, _, err := c.accountsMaybe(ctx, nil)
 	if err != nil {
 		return command, err
 	}

@@ -122,6 +122,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		lambdaCommand(c),
 		versionCommand(c),
 	)
+	c.addAccount(root.Commands())
 	root.PersistentFlags().StringVarP(&c.file, "config", "c", "", "configuration `file` ($SLUICE_CONFIG; default sluice.yaml)")
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")

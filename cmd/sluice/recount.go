@@ -75,7 +75,7 @@ func (c *cli) recount(ctx context.Context, o recountOptions) error {
 			return usage("--key: %w", err)
 		}
 	}
-	cfg, app, err := c.loadApp(ctx)
+	_, app, err := c.loadApp(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,16 +87,12 @@ func (c *cli) recount(ctx context.Context, o recountOptions) error {
 	if err != nil {
 		return err
 	}
-	services, err := c.aws(ctx, cfg)
-	if err != nil {
-		return err
-	}
 	out := &recounting{printer: printer{w: c.stdout, json: o.asJSON}, cli: c, o: o}
 	for _, one := range counters {
 		parents := func(yield func(sluice.Item, error) bool) { yield(key, nil) }
 		if !key.Exists() {
 			parents = func(yield func(sluice.Item, error) bool) {
-				for rec, err := range snapshot.Scan(ctx, services("dynamodb"), one.Table, snapshot.ScanOptions{}) {
+				for rec, err := range snapshot.Scan(ctx, app.Table(one.Table), one.Table, snapshot.ScanOptions{}) {
 					var it sluice.Item
 					if err == nil {
 						if err = rec.Err(); err == nil {

@@ -136,7 +136,7 @@ func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) 
 // meanings and defaults.
 func writeNames(b *strings.Builder, flags *pflag.FlagSet) {
 	b.WriteString("\nIts flags set fields of [name](configuration.md#the-file), [source](configuration.md#source), [daemon](configuration.md#daemon), " +
-		"[deadLetter.park](configuration.md#deadletter) and [aws.endpoints](configuration.md#aws). Each has a variable, such as `SLUICE_LOG_LEVEL`. " +
+		"[deadLetter.park](configuration.md#deadletter) and [aws](configuration.md#aws). Each but the last three has a variable, such as `SLUICE_LOG_LEVEL`. " +
 		"`SLUICE_TABLES`, `SLUICE_QUEUES` and `SLUICE_ALLOW_HOST` take lists with commas.\n\n```text\n")
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" {

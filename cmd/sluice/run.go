@@ -58,7 +58,10 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 	}
 	path, _ := c.path()
 	o.StartName = "source.start of " + path + ":"
-	o.RegionName = c.regionName(cfg)
+	if err := c.reach(&o, cfg); err != nil {
+		return err
+	}
+	o.Consumed = app.Consumed
 	o.Repairs, o.Config = c.repairs(cfg), cfg.Fingerprint()
 	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
 		o.EndpointName = c.endpointName("dynamodb", cfg)
@@ -68,7 +71,7 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 	routes := func(start context.Context, s daemon.Setup) (sluice.Matcher, error) {
 		// The daemon runs the checks, and continues without a sink that is
 		// down.
-		app, err := cfg.Build(start, config.Setup{AWS: s.AWS, Logger: s.Logger, Metrics: s.Metrics})
+		app, err := cfg.Build(start, config.Setup{AWS: s.AWS, Accounts: s.Accounts, Logger: s.Logger, Metrics: s.Metrics})
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +87,7 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 // routesOf makes a file's routes with a daemon's setup.
 func routesOf(cfg *config.Config) func(context.Context, daemon.Setup) (sluice.Matcher, error) {
 	return func(ctx context.Context, s daemon.Setup) (sluice.Matcher, error) {
-		app, err := cfg.Build(ctx, config.Setup{AWS: s.AWS, Logger: s.Logger, Metrics: s.Metrics, Check: true})
+		app, err := cfg.Build(ctx, config.Setup{AWS: s.AWS, Accounts: s.Accounts, Logger: s.Logger, Metrics: s.Metrics, Check: true})
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +135,6 @@ func fromFile(flag func(name string) bool, o *daemon.Options, cfg *config.Config
 	set(flag("log-format"), &o.LogFormat, cfg.Daemon.LogFormat)
 	set(flag("log-level"), &o.LogLevel, cfg.Daemon.LogLevel)
 	set(flag("dead-letter"), &o.DeadLetter, cfg.DeadLetter.Park)
-	o.Region = cfg.AWS.Region
 	o.Limits = flow.Options{
 		Concurrency: cfg.Limits.Concurrency, Window: cfg.Limits.Window, WindowBytes: cfg.Limits.WindowBytes,
 		HeldBytes: cfg.Limits.HeldBytes, MaxAhead: cfg.Limits.MaxAhead, StuckAfter: time.Duration(cfg.Limits.StuckAfter),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/streamtest"
@@ -18,7 +19,7 @@ import (
 const everything = `
 name: shop
 source: {tables: [orders], queues: [jobs], start: LATEST, backfill: true, backfillUnits: 7}
-aws: {region: eu-west-1, endpoints: {dynamodb: "http://127.0.0.1:8000"}}
+aws: {region: eu-west-1, profile: p, endpoints: {dynamodb: "http://127.0.0.1:8000"}}
 routes: [{name: x, on: ["a#*", "a#SNAPSHOT"], log: {}}]
 deadLetter: {park: item, maxAge: 2h}
 limits: {concurrency: 1, window: 2, windowBytes: 3, heldBytes: 5, maxAhead: 4, order: shard, stuckAfter: 5s}
@@ -31,6 +32,7 @@ func TestFileReachesDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Source.AWS = &config.Account{Region: "us-west-2"} // for Options.Source
 	for _, section := range []any{cfg.Source, cfg.DeadLetter, cfg.Limits, cfg.Daemon} {
 		v := reflect.ValueOf(section)
 		for i := range v.NumField() {
@@ -43,17 +45,22 @@ func TestFileReachesDaemon(t *testing.T) {
 	want := daemon.Options{
 		Application: "shop", Tables: []string{"orders"}, Queues: []string{"jobs"}, Start: "LATEST", Backfill: true, BackfillUnits: 7,
 		State: "s.db", Listen: "127.0.0.1:1", DeadLetter: "item", Grace: 6 * time.Second, LogFormat: "json", LogLevel: "warn", Pprof: true, RequireSinks: true, TokenFile: "t", AllowHosts: []string{"h"},
-		Region: "eu-west-1",
+		Region: "eu-west-1", RegionName: "aws.region of the configuration",
+		AWS: accounts.Access{Field: "aws", Region: "eu-west-1", Profile: "p"}, Source: accounts.Access{Field: "source.aws", Region: "us-west-2"},
 		Limits: flow.Options{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: flow.ByShard, StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
 	}
 	var o daemon.Options
 	fromFile(func(string) bool { return false }, &o, cfg)
+	c := &cli{lookup: func(string) (string, bool) { return "", false }}
+	if err := c.reach(&o, cfg); err != nil {
+		t.Fatal(err)
+	}
 	if !reflect.DeepEqual(o, want) {
 		t.Errorf("%+v\nwant %+v", o, want)
 	}
 	var flagged daemon.Options
 	fromFile(func(string) bool { return true }, &flagged, cfg)
-	if want := (daemon.Options{Region: want.Region, Limits: want.Limits}); !reflect.DeepEqual(flagged, want) {
+	if want := (daemon.Options{Limits: want.Limits}); !reflect.DeepEqual(flagged, want) {
 		t.Errorf("%+v\nwant %+v", flagged, want)
 	}
 }

@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -46,7 +44,13 @@ func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
 	if err := s.findURLs(s.env); err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
-	client, err := s.projectionFlags.connect(func() (aws.Config, error) { return config.LoadDefaultConfig(ctx, quiet) })
+	client, err := s.projectionFlags.connect(func() (aws.Config, error) {
+		services, _, err := s.route.cli.accountsMaybe(ctx, nil)
+		if err != nil {
+			return aws.Config{}, err
+		}
+		return services("opensearch"), nil
+	})
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
@@ -155,13 +159,11 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, quiet)
+	services, _, err := s.route.cli.accountsMaybe(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("AWS configuration: %w", err)
+		return nil, err
 	}
-	if url := s.env("SLUICE_ENDPOINT_DYNAMODB"); url != "" {
-		cfg.BaseEndpoint = &url
-	}
+	cfg := services("dynamodb")
 	store, err := dynamodb.New(cfg, dynamodb.Options{})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/state/dynamostate"
 )
@@ -44,7 +45,7 @@ docs/fleet.md. The permissions are in deploy/iam/state-create.json.`,
 			if err != nil {
 				return err
 			}
-			if err := dynamostate.Create(cmd.Context(), services("dynamodb"), table, o); err != nil {
+			if err := dynamostate.Create(cmd.Context(), services(accounts.State), table, o); err != nil {
 				return err
 			}
 			if asJSON {

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/kcl"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -92,7 +93,7 @@ func (im *kclImport) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	db := dynamodb.NewFromConfig(services("dynamodb"))
+	db := dynamodb.NewFromConfig(services(accounts.State))
 	leases, err := im.read(ctx, db)
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (im *kclImport) run(ctx context.Context) (err error) {
 		return fmt.Errorf("lease table %s has no lease", im.leases)
 	}
 	app := c.applicationName(im.file.application, cfg)
-	from, streams, err := im.plan(ctx, db, dynamodbstreams.NewFromConfig(services("dynamodb")), app, leases)
+	from, streams, err := im.plan(ctx, dynamodb.NewFromConfig(services("dynamodb")), dynamodbstreams.NewFromConfig(services("dynamodb")), app, leases)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/statestore"
@@ -34,6 +35,9 @@ text.`,
   sluice tail orders --from TRIM_HORIZON --limit 100 --json | sluice validate --sample -`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := c.top(nil); err != nil {
+				return err
+			}
 			path, _ := c.path()
 			v := validation{File: path}
 			recs, err := c.readSample(sample)
@@ -69,6 +73,7 @@ type validation struct {
 	Name     string        `json:"name,omitempty"`
 	Tables   []string      `json:"tables,omitempty"`
 	Queues   []string      `json:"queues,omitempty"`
+	Accounts []string      `json:"accounts,omitempty"` // what each aws of the file sets
 	Routes   []listedRoute `json:"routes,omitempty"`
 	Mistakes []mistake     `json:"mistakes,omitempty"`
 	Warnings []mistake     `json:"warnings,omitempty"` // of what sluice run does without
@@ -118,6 +123,11 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 		app = connected
 	}
 	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(cfg, app)
+	for _, at := range cfg.Accounts() {
+		if text := at.String(); text != "" {
+			v.Accounts = append(v.Accounts, text)
+		}
+	}
 	v.warn(ctx, app, connect)
 	for _, doubt := range doubts {
 		v.Warnings = append(v.Warnings, mistake{Problem: doubt, text: doubt})
@@ -131,11 +141,13 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 // buildToCheck builds an application that will not run. A machine without AWS
 // calls, such as one that tests changes, needs no Region.
 func (c *cli) buildToCheck(ctx context.Context, cfg *config.Config) (*config.App, error) {
-	services, err := c.awsMaybe(ctx, cfg)
+	offline := *cfg
+	offline.AWS.Profile = "" // it may be on other machines alone
+	services, all, err := c.accountsMaybe(ctx, &offline)
 	if err != nil {
 		return nil, err
 	}
-	return cfg.Build(ctx, config.Setup{Logger: c.logger(), AWS: func(service string) aws.Config {
+	return cfg.Build(ctx, config.Setup{Logger: c.logger(), Accounts: all, AWS: func(service string) aws.Config {
 		one := services(service)
 		one.Region = cmp.Or(one.Region, "us-east-1")
 		return one
@@ -166,10 +178,10 @@ func (v *validation) tell(err error) {
 		}
 	case placed:
 		for _, e := range all {
-			v.Mistakes = append(v.Mistakes, mistake{Line: e.Line, Column: e.Column, Field: e.Field, Problem: e.Problem, text: e.Error()})
+			v.Mistakes = append(v.Mistakes, mistake{Line: e.Line, Column: e.Column, Field: e.Field, Problem: awserror.Plain(e.Problem), text: awserror.Plain(e.Error())})
 		}
 	default:
-		v.Mistakes = append(v.Mistakes, mistake{Problem: err.Error(), text: err.Error()})
+		v.Mistakes = append(v.Mistakes, mistake{Problem: awserror.Plain(err.Error()), text: awserror.Plain(err.Error())})
 	}
 }
 
@@ -216,6 +228,9 @@ func (v *validation) print(stdout, stderr io.Writer) error {
 		if err := t.print(stdout, stderr, "--json has all of it"); err != nil {
 			return err
 		}
+	}
+	for _, text := range v.Accounts {
+		fmt.Fprintln(stdout, text)
 	}
 	for _, m := range v.Mistakes {
 		fmt.Fprintln(stderr, m.text)

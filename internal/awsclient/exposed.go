@@ -28,8 +28,8 @@ func Exposed(endpoint string) bool {
 // an endpoint.
 func ExposedVariable(env func(string) string) error {
 	for _, name := range []string{
-		"SLUICE_ENDPOINT_DYNAMODB", "SLUICE_ENDPOINT_SQS",
-		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", "AWS_ENDPOINT_URL_SQS",
+		"SLUICE_ENDPOINT_DYNAMODB", "SLUICE_ENDPOINT_SQS", "SLUICE_ENDPOINT_STS",
+		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_STS",
 	} {
 		if Exposed(env(name)) {
 			return fmt.Errorf("%s: it is plain http to AWS, where others could read items and repeat requests: use https", name)

@@ -29,8 +29,8 @@ func TestExposed(t *testing.T) {
 
 func TestExposedVariable(t *testing.T) {
 	for _, name := range []string{
-		"SLUICE_ENDPOINT_DYNAMODB", "SLUICE_ENDPOINT_SQS",
-		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", "AWS_ENDPOINT_URL_SQS",
+		"SLUICE_ENDPOINT_DYNAMODB", "SLUICE_ENDPOINT_SQS", "SLUICE_ENDPOINT_STS",
+		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_STS",
 	} {
 		for url, exposed := range map[string]bool{"": false, "http://dynamodb:8000": false, "http://sqs.eu-west-1.amazonaws.com": true} {
 			err := ExposedVariable(func(asked string) string { return map[string]string{name: url}[asked] })

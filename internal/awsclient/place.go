@@ -19,7 +19,8 @@ func Named(cfg aws.Config, n Names) aws.Config {
 	return cfg
 }
 
-func namesOf(cfg aws.Config) (n Names) {
+// NamesOf returns the names that cfg has.
+func NamesOf(cfg aws.Config) (n Names) {
 	for _, source := range cfg.ConfigSources {
 		if named, ok := source.(Names); ok {
 			n = named
@@ -31,7 +32,7 @@ func namesOf(cfg aws.Config) (n Names) {
 // Place describes the place of cfg, and the setting behind it if known: "in Region
 // us-east-1 (set by AWS_REGION)".
 func Place(cfg aws.Config) string {
-	n := namesOf(cfg)
+	n := NamesOf(cfg)
 	region := "Region " + cfg.Region + setBy(n.Region)
 	if cfg.BaseEndpoint == nil {
 		return "in " + region

@@ -108,6 +108,16 @@ func Of(err error) Meaning {
 	if err == nil {
 		return Other
 	}
+	if c := (*CredentialsError)(nil); errors.As(err, &c) {
+		switch m := Of(c.Err); {
+		case m == Denied: // which is about the action of the call, and may be harmless
+			return NotAccepted
+		case m == Lost && !errors.As(c.Err, new(*smithy.OperationError)): // of no call
+			return NoCredentials
+		default:
+			return m
+		}
+	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		var invalid smithy.InvalidParamsError

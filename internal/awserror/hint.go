@@ -22,6 +22,9 @@ const (
 // the call, thing its subject, such as "queue", and name the user's term for it,
 // such as "name or URL".
 func Hint(err error, action, thing, name string) string {
+	if errors.As(err, new(*CredentialsError)) {
+		return "" // it gives its own
+	}
 	var unreachable net.Error
 	switch m := Of(err); m {
 	case Missing:
@@ -42,7 +45,12 @@ func Hint(err error, action, thing, name string) string {
 
 // Credentials tells a person what to do about err when it is about credentials;
 // else "".
-func Credentials(err error) string { return credentials(Of(err), Code(err)) }
+func Credentials(err error) string {
+	if c := (*CredentialsError)(nil); errors.As(err, &c) {
+		return c.Do
+	}
+	return credentials(Of(err), Code(err))
+}
 
 func credentials(m Meaning, code string) string {
 	switch {
@@ -63,7 +71,9 @@ var (
 	unsigned = regexp.MustCompile(`operation error ([^:,]+): (\w+), (?:exceeded maximum number of attempts, \d+, )?(?:get identity: )?get credentials: `)
 	// undialed matches the SDK's error without a connection to the endpoint.
 	undialed = regexp.MustCompile(`: request send failed, \w+ "(\w+://[^/"]+)[^"]*": dial `)
-	twoDots  = regexp.MustCompile(`([\pL\pN"')\]])\.\.(\s|$)`) // no folder
+	// ofCredentials matches the What of a CredentialsError.
+	ofCredentials = regexp.MustCompile(`: cannot (assume role|use profile) `)
+	twoDots       = regexp.MustCompile(`([\pL\pN"')\]])\.\.(\s|$)`) // no folder
 )
 
 // Plain is the text of an error without the SDK's words around service, call and
@@ -81,7 +91,11 @@ func Plain(text string) string {
 			return m[1] + " " + m[2] + ": " + m[3] + ": "
 		})
 	}
-	if unsigned.MatchString(text) {
+	switch {
+	case ofCredentials.MatchString(text): // it has its own hint
+		hint = ""
+		text = unsigned.ReplaceAllString(text, "$1 $2: ")
+	case unsigned.MatchString(text):
 		hint = noCredentials
 		text = unsigned.ReplaceAllString(text, "$1 $2: no credentials: ")
 	}

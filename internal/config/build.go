@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
@@ -26,9 +26,13 @@ import (
 
 // Setup has the clients, log and meters that an application is built with.
 type Setup struct {
-	// AWS returns the configuration for a service's client ("dynamodb", "sqs",
-	// "opensearch"), endpoint included.
-	AWS    func(service string) aws.Config
+	// AWS returns the configuration for a service's client ("dynamodb" of source,
+	// "sqs", "opensearch"), endpoint included.
+	AWS func(service string) aws.Config
+	// Accounts are for the aws of sinks. Default: roles are assumed by AWS("sts"), and
+	// there are no profiles.
+	Accounts *accounts.Accounts
+
 	Logger *slog.Logger // default slog.Default()
 
 	// Check runs the App's checks: it asks every sink, and creates missing indices. A
@@ -57,7 +61,11 @@ type App struct {
 	Routes []BuiltRoute // in the order of the file; then the routes of cascades' and watchdogs' queues
 	Tables []string     // tables to read: names or ARNs of streams
 	Queues []string     // queues to consume, also for cascades and watchdogs: names or URLs
-	Checks []SinkCheck  // checks of the sinks that routes use; Build runs them if Setup.Check is set
+	// Consumed has the account of each of the Queues.
+	Consumed map[string]accounts.Access
+	// Table returns the configuration of a table of handlers.
+	Table  func(name string) aws.Config
+	Checks []SinkCheck // checks of the sinks that routes use; Build runs them if Setup.Check is set
 }
 
 // SinkCheck checks that a sink exists and fits its routes, and creates its indices. Its
@@ -125,6 +133,10 @@ func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
 		return nil, err
 	}
 	errs = append(errs, b.checkSent())
+	for _, q := range b.app.Queues {
+		at, err := c.queueAccess(q)
+		b.app.Consumed[q], errs = at, append(errs, err)
+	}
 	for _, kind := range Kinds() {
 		for _, made := range b.made {
 			if made.Kind == kind && made.last != nil {
@@ -169,11 +181,15 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 		return nil, c.wrong("aws.region", errors.New("no Region: set it here, or by AWS_REGION, or in the profile of AWS_PROFILE"))
 	}
 	s.Logger = cmp.Or(s.Logger, slog.Default())
-	b := &builder{c: c, s: s, resolver: c.resolver(), app: &App{Tables: slices.Clone(c.Source.Tables)}}
+	if s.Accounts == nil {
+		s.Accounts = accounts.New(s.AWS("sts"), nil)
+	}
+	b := &builder{c: c, s: s, resolver: c.resolver(), app: &App{Tables: slices.Clone(c.Source.Tables), Consumed: map[string]accounts.Access{}}}
 	var err error
 	if b.sinks, err = openSinks(c, s); err != nil {
 		return nil, err
 	}
+	b.app.Table = b.sinks.config
 	for _, q := range c.Source.Queues {
 		b.consume(q)
 	}
@@ -213,12 +229,9 @@ func (b *builder) consume(queue string) {
 	}
 }
 
-// consumes reports whether the App consumes a queue: by the same URL, or by a name at
-// the end of a URL. Two URLs with the same name may differ in Region or account.
+// consumes reports whether the App consumes a queue.
 func (b *builder) consumes(queue string) bool {
-	return slices.ContainsFunc(b.app.Queues, func(q string) bool {
-		return q == queue || path.Base(q) == path.Base(queue) && (path.Base(q) == q || path.Base(queue) == queue)
-	})
+	return slices.ContainsFunc(b.app.Queues, func(q string) bool { return sameQueue(q, queue) })
 }
 
 // checkSent finds messages that the application sends to a queue which it consumes,

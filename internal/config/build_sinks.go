@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
@@ -27,8 +29,10 @@ type sinks struct {
 	queues   map[string]*queue
 	clusters map[string]*cluster
 
-	store     *dynamodb.Store
-	at        Tables // the store, or its fake
+	source    aws.Config      // of the tables of source
+	store     *dynamodb.Store // likewise
+	apart     *apart          // the other tables of handlers, in another account; else nil
+	at        Tables          // both, or their fake
 	storeName string
 	tables    map[string]*tableUse // tables that handlers use
 
@@ -81,14 +85,14 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 		sink := c.Sinks[name]
 		field := "sinks." + name
 		if sink.SQS != nil {
-			q, err := openQueue(sink.SQS, name, s)
+			q, err := openQueue(sink.SQS, name, s, s.within(c, "sqs", field+".sqs.aws", sink.SQS.AWS))
 			if err != nil {
 				errs = append(errs, c.wrong(field+".sqs", err))
 			}
 			all.queues[name] = q
 		}
 		if sink.OpenSearch != nil {
-			cl, err := openCluster(sink.OpenSearch, name, s)
+			cl, err := openCluster(sink.OpenSearch, name, s, s.within(c, "opensearch", field+".opensearch.aws", sink.OpenSearch.AWS))
 			if err != nil {
 				errs = append(errs, c.wrong(field+".opensearch", err))
 			}
@@ -101,23 +105,33 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 	if own == nil {
 		own = &DynamoDB{}
 	}
-	var err error
-	all.store, err = dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{
+	options := dynamodb.Options{
 		Budget: own.Budget, InFlight: own.InFlight, Timeout: time.Duration(own.Timeout),
 		Metrics: s.Metrics, Sink: all.storeName,
-	})
-	if err != nil {
+	}
+	var err error
+	all.source = s.AWS("dynamodb")
+	if all.store, err = dynamodb.New(all.source, options); err != nil {
 		errs = append(errs, c.wrong("sinks."+all.storeName, err))
 	}
 	all.at = all.store
+	if own.AWS != nil {
+		cfg := s.within(c, "dynamodb", "sinks."+all.storeName+".dynamodb.aws", own.AWS)
+		store, err := dynamodb.New(cfg, options)
+		if err != nil {
+			errs = append(errs, c.wrong("sinks."+all.storeName, err))
+		}
+		all.apart = &apart{cfg: cfg, store: store}
+		all.at = split{read: c.reads, source: all.store, other: store}
+	}
 	if s.Fakes.Tables != nil {
 		all.at = s.Fakes.Tables
 	}
 	return all, errors.Join(errs...)
 }
 
-func openQueue(o *SQS, name string, s Setup) (*queue, error) {
-	q, err := sqs.New(s.AWS("sqs"), o.Queue, sqs.Options{
+func openQueue(o *SQS, name string, s Setup, cfg aws.Config) (*queue, error) {
+	q, err := sqs.New(cfg, o.Queue, sqs.Options{
 		InFlight: o.InFlight, Timeout: time.Duration(o.Timeout), Logger: s.Logger,
 		DeduplicationIDs: true, // routes give each message an id
 		Metrics:          s.Metrics, Sink: name,
@@ -132,10 +146,9 @@ func openQueue(o *SQS, name string, s Setup) (*queue, error) {
 	return made, nil
 }
 
-func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
+func openCluster(o *OpenSearch, name string, s Setup, cfg aws.Config) (*cluster, error) {
 	at := opensearch.Connection{URLs: o.URLs, Username: o.Username, Password: o.Password, AllowPlainHTTP: o.AllowPlainHTTP, CAFile: o.CAFile, Service: o.Sign}
 	if o.Sign != "" {
-		cfg := s.AWS("opensearch")
 		at.AWS = &cfg
 	}
 	client, err := opensearch.Connect(at)
@@ -201,7 +214,7 @@ func (s *sinks) checks() (all []SinkCheck) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
 		table := s.tables[name]
-		add("table "+name, table.field, table.users, func(ctx context.Context) error { return s.store.Check(ctx, name) })
+		add("table "+name, table.field, table.users, func(ctx context.Context) error { return s.of(name).Check(ctx, name) })
 	}
 	return all
 }

@@ -11,7 +11,7 @@ type Config struct {
 	Source Source `yaml:"source" is:"required"`
 	// Where a record has its entity type. Default entityType.
 	EntityType EntityType `yaml:"entityType" default:"entityType"`
-	// Region and endpoints, in place of the environment's.
+	// Region, credentials and endpoints, in place of the environment's.
 	AWS AWS `yaml:"aws"`
 	// Places that handlers write to, by the names that routes use.
 	Sinks map[string]Sink `yaml:"sinks"`
@@ -41,13 +41,19 @@ type Source struct {
 	// Read units a second of a backfill. Default: a quarter of the provisioned, 1000
 	// on demand.
 	BackfillUnits float64 `yaml:"backfillUnits" is:"above=0"`
+	// Account of the tables, and of queues that no sink names.
+	AWS *Account `yaml:"aws"`
 }
 
 // AWS replaces settings of the environment.
 type AWS struct {
 	// Region of the services.
 	Region string `yaml:"region"`
-	// URLs of dynamodb (also of streams) and sqs.
+	// Profile with the credentials.
+	Profile string `yaml:"profile"`
+	// Role to assume, instead of profile.
+	AssumeRole *AssumeRole `yaml:"assumeRole"`
+	// URLs of dynamodb (also of streams), sqs and sts.
 	Endpoints map[string]string `yaml:"endpoints"`
 }
 

@@ -104,6 +104,14 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 		used = append(used, n.Table)
 	}
 	store := b.sinks.use(path, used...)
+	if err := b.sinks.together(path, used...); err != nil {
+		return nil, err
+	}
+	if o.DeleteOrphans != "" { // the children are in a table of source
+		if err := b.sinks.together(path+".deleteOrphans", append(slices.Clone(b.c.tables()), o.DeleteOrphans)...); err != nil {
+			return nil, err
+		}
+	}
 	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Get: store.Get, Now: b.s.Fakes.Now, Metrics: b.s.Metrics}
 	var whens []itemWhen
 	ofNumber := make([]itemWhen, len(o.Numbers))

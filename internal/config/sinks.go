@@ -10,8 +10,7 @@ type Sink struct {
 	SQS *SQS `yaml:"sqs"`
 	// An OpenSearch cluster.
 	OpenSearch *OpenSearch `yaml:"opensearch"`
-	// The tables of the account and Region. Handlers use the only one, or its
-	// defaults.
+	// The tables of handlers. Handlers use the only one, or its defaults.
 	DynamoDB *DynamoDB `yaml:"dynamodb"`
 }
 
@@ -23,6 +22,8 @@ type SQS struct {
 	InFlight int `yaml:"inFlight" is:"min=1" default:"16"`
 	// Time limit of a request with its retries. Default 30s.
 	Timeout Duration `yaml:"timeout" is:"min=1s" default:"30s"`
+	// Account of the queue.
+	AWS *Account `yaml:"aws"`
 }
 
 func (o *SQS) fifo() bool { return strings.HasSuffix(o.Queue, ".fifo") }
@@ -55,6 +56,8 @@ type OpenSearch struct {
 	MaxItems int `yaml:"maxItems" is:"min=1" default:"5000"`
 	// Time limit of a write with its retries. Default 1m.
 	Timeout Duration `yaml:"timeout" is:"min=1s" default:"1m"`
+	// Account that signs, with sign. It has no endpoint.
+	AWS *Account `yaml:"aws"`
 }
 
 // Index is an index behind an alias.
@@ -65,7 +68,7 @@ type Index struct {
 	File string `yaml:"file" is:"required"`
 }
 
-// DynamoDB is the tables of the account and Region.
+// DynamoDB is the tables of handlers.
 type DynamoDB struct {
 	// Write units a second, by table.
 	Budget map[string]float64 `yaml:"budget"`
@@ -73,4 +76,6 @@ type DynamoDB struct {
 	InFlight int `yaml:"inFlight" is:"min=1" default:"16"`
 	// Time limit of a request with its retries. Default 30s.
 	Timeout Duration `yaml:"timeout" is:"min=1s" default:"30s"`
+	// Account of tables that source does not name. Default: that of source.
+	AWS *Account `yaml:"aws"`
 }

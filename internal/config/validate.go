@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
 // validate checks parsed values, alone and together. It makes no call.
@@ -22,14 +21,13 @@ func (c *Config) validate() {
 	c.validateType("entityType", c.EntityType)
 	for service, endpoint := range c.AWS.Endpoints {
 		path := join("aws.endpoints", service)
-		if allowed := []string{"dynamodb", "sqs"}; !slices.Contains(allowed, service) {
+		if allowed := []string{"dynamodb", "sqs", "sts"}; !slices.Contains(allowed, service) {
 			d.add(path, "there is no endpoint of that name; %s", meant(service, allowed))
-		} else if !isURL(endpoint) {
-			d.add(path, "%s is no URL such as http://127.0.0.1:8000", d.show(path, endpoint))
-		} else if awsclient.Exposed(endpoint) {
-			d.add(path, "it is plain http to AWS, where others could read items and repeat requests; want https")
+		} else {
+			c.validateEndpoint(path, endpoint)
 		}
 	}
+	c.validateAccounts()
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
 		c.validateSink(join("sinks", name), c.Sinks[name])
 	}

@@ -76,7 +76,7 @@ func (o object) schema() schema {
 	}
 	switch o.name {
 	case "AWS":
-		properties["endpoints"].(schema)["propertyNames"] = schema{"enum": []string{"dynamodb", "sqs"}}
+		properties["endpoints"].(schema)["propertyNames"] = schema{"enum": []string{"dynamodb", "sqs", "sts"}}
 	case "Cascade", "Child":
 		properties["key"].(schema)["maxItems"] = 2 // partition key and sort key
 	case "Counter":

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 )
@@ -41,6 +42,8 @@ type Setup struct {
 	Logger         *slog.Logger
 	AWS            func(service string) aws.Config
 	Metrics        metrics.Meter
+
+	Accounts *accounts.Accounts // of sinks in a file; not in a run.Setup
 
 	unrouted *unrouted // may be nil
 	checks   *checks   // nil: no checks

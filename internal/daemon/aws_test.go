@@ -22,7 +22,7 @@ func TestPlaceIsSaidWithWhatHasSetIt(t *testing.T) {
 		{Options{Endpoint: "http://h:1"}, "at http://h:1 (set by --endpoint-dynamodb (SLUICE_ENDPOINT_DYNAMODB)), Region eu-west-1 (set by AWS_REGION)"},
 		{Options{Endpoint: "http://h:1", EndpointName: "aws.endpoints"}, "at http://h:1 (set by aws.endpoints), Region eu-west-1 (set by AWS_REGION)"},
 	} {
-		services, err := loadAWS(t.Context(), env, tt.o, slog.New(slog.DiscardHandler))
+		services, _, err := loadAWS(t.Context(), env, tt.o, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

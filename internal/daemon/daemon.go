@@ -43,7 +43,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	logger := newLogger(o, stderr)
 	limitMemory(os.DirFS("/"), env, logger)
 	defer heedHangups(logger)()
-	aws, err := loadAWS(ctx, env, o, logger)
+	aws, all, err := loadAWS(ctx, env, o, logger)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	counts := prom.New(registry)
 	checks := &checks{}
 	m, err := a.routes(ctx, Setup{
-		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws,
+		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws, Accounts: all,
 		Metrics: counts, unrouted: &unrouted{logger: everyLine(logger)}, checks: checks,
 	})
 	if err == nil {
@@ -94,7 +94,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		fleet.Publish(config)
 	}
 	m = checks.hold(m)
-	src, err := newSources(o, m, checks, aws, store, box.Box, counts, newLife(m, o, stderr), logger)
+	src, err := newSources(o, m, checks, aws, all, store, box.Box, counts, newLife(m, o, stderr), logger)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func UnderLambda(env func(string) string) bool { return env("AWS_LAMBDA_RUNTIME_
 // service reports it with the log.
 func runLambda(ctx context.Context, a App, env func(string) string, stdout, stderr io.Writer) error {
 	logger := slog.New(slog.NewJSONHandler(stderr, nil))
-	config, err := loadAWS(ctx, env, Options{}, logger)
+	config, _, err := loadAWS(ctx, env, Options{}, logger)
 	if err != nil {
 		return err
 	}

@@ -48,12 +48,12 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return err
 	}
 	logger := newLogger(o, stderr)
-	aws, err := loadAWS(ctx, env, o, logger)
+	aws, all, err := loadAWS(ctx, env, o, logger)
 	if err != nil {
 		return err
 	}
 	none := &unrouted{logger: logger}
-	m, err := a.routes(ctx, Setup{Tables: o.tableNames(), Env: env, Logger: everyLine(logger), AWS: aws,
+	m, err := a.routes(ctx, Setup{Tables: o.tableNames(), Env: env, Logger: everyLine(logger), AWS: aws, Accounts: all,
 		unrouted: none})
 	if err != nil {
 		return err

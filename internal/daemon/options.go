@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -44,6 +45,11 @@ type Options struct {
 	// Region of the services has no flag either. Default: that of the
 	// environment.
 	Region string
+
+	// AWS says how to reach the account of all services, Source that of the tables that
+	// are read, Consumed those of single Queues. Region is not in AWS.
+	AWS, Source accounts.Access
+	Consumed    map[string]accounts.Access
 
 	// StartName is the user's name of Start. EndpointName and RegionName are
 	// the names of the settings of both, for messages. Default: the flags and

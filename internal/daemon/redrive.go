@@ -114,7 +114,7 @@ func (r *redriver) choose(fs *pflag.FlagSet) (err error) {
 
 func (r *redriver) run(ctx context.Context, env func(string) string, stdout, stderr io.Writer) (err error) {
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
-	aws, err := loadAWS(ctx, env, Options{}, logger)
+	aws, _, err := loadAWS(ctx, env, Options{}, logger)
 	if err != nil {
 		return err
 	}

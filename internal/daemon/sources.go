@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/metrics/prom"
@@ -37,7 +38,7 @@ type sources struct {
 	consumer  *queue.Consumer // nil without queues
 }
 
-func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
+func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, all *accounts.Accounts, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
 	calls, m := watchCalls(m)
 	flowLogger := withoutHeld(logger)
 	group := flow.NewGroup(m)
@@ -99,6 +100,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 		}
 		s.consumer, err = queue.New(aws("sqs"), m, queue.Options{
 			Queues:       o.Queues,
+			Configs:      o.consumed(aws("sqs"), all),
 			After:        opened,
 			Hold:         checks.receive,
 			DeadLetter:   letters,
@@ -117,6 +119,15 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 		}
 	}
 	return s, nil
+}
+
+// consumed returns the configurations of queues that are not in the account of sqs.
+func (o Options) consumed(sqs aws.Config, all *accounts.Accounts) map[string]aws.Config {
+	configs := map[string]aws.Config{}
+	for queue, at := range o.Consumed {
+		configs[queue] = all.Within(sqs, at)
+	}
+	return configs
 }
 
 // run runs them side by side until ctx ends. When one cannot start, the other

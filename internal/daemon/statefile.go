@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/statestore"
 )
 
@@ -44,6 +45,6 @@ func CheckPark(park, place string) error {
 func (o Options) open(ctx context.Context, services func(string) aws.Config) (statestore.Store, error) {
 	return statestore.Open(ctx, o.State, statestore.Options{
 		LockTimeout: o.lockTimeout,
-		AWS:         func() (aws.Config, error) { return services("dynamodb"), nil },
+		AWS:         func() (aws.Config, error) { return services(accounts.State), nil },
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/letterqueue"
@@ -63,7 +64,11 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 		return nil, lambda.Options{}, err
 	}
 	lines := emf.New(os.Stdout, options)
-	setup := config.Setup{AWS: services(cfg), Logger: logger}
+	of, all, err := services(cfg)
+	if err != nil {
+		return nil, lambda.Options{}, err
+	}
+	setup := config.Setup{AWS: of, Accounts: all, Logger: logger}
 	if observed {
 		setup.Metrics = lines
 	}
@@ -120,8 +125,13 @@ func load() (*config.Config, error) {
 
 // services takes Region and credentials from where Lambda puts them. Looking in
 // all the places that the SDK knows would cost every cold start.
-func services(c *config.Config) func(service string) aws.Config {
-	return func(service string) aws.Config {
+func services(c *config.Config) (func(service string) aws.Config, *accounts.Accounts, error) {
+	for _, at := range c.Accounts() {
+		if at.Profile != "" {
+			return nil, nil, c.FieldError(at.Field+".profile", errors.New("a function has no profiles: name a role in assumeRole"))
+		}
+	}
+	own := func(service string) aws.Config {
 		cfg := aws.Config{
 			Region: os.Getenv("AWS_REGION"),
 			Credentials: credentials.NewStaticCredentialsProvider(
@@ -139,4 +149,6 @@ func services(c *config.Config) func(service string) aws.Config {
 		}
 		return cfg
 	}
+	all := accounts.New(own("sts"), nil)
+	return all.Services(own, c.TopAccess(), c.SourceAccess()), all, nil
 }

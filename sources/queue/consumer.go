@@ -47,7 +47,11 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
 	}
 	names := map[string]bool{}
 	for _, q := range o.Queues {
-		s, err := newSource(c, cfg, q)
+		at, ok := o.Configs[q]
+		if !ok {
+			at = cfg
+		}
+		s, err := newSource(c, at, q)
 		if err != nil {
 			return nil, err
 		}

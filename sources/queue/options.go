@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/sluicehq/sluice/flow"
 )
 
@@ -28,6 +30,10 @@ const (
 // its default.
 type Options struct {
 	Queues []string // names or URLs
+
+	// Configs has the configurations of queues that need another than New's, such as
+	// queues of another account, by their text in Queues.
+	Configs map[string]aws.Config
 
 	// DeadLetter stores messages that failed for good. nil: they stay in the
 	// queue, for its own redrive policy.
