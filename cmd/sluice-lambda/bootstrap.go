@@ -10,16 +10,17 @@
 //
 //	SLUICE_CONFIG              the file, within the package (default sluice.yaml)
 //	SLUICE_ENDPOINT_DYNAMODB   URLs that stand in for the Region's endpoints, and
-//	SLUICE_ENDPOINT_SQS        for those of the file
+//	SLUICE_ENDPOINT_SQS        for those of the file; likewise SLUICE_ENDPOINT_STS
 //	SLUICE_LETTER_KEY          what signs dead letters; SLUICE_LETTER_KEY_FILE names its file
 //	SLUICE_EMF                 off: no metrics are written to the log; see docs/lambda.md
 //
 // and the variables that the file itself uses. In the file, source says what the
-// mappings should read; the function does not use it. It ignores daemon. A
-// permanent failure goes to deadLetter.queue; without one it stops its batch. With
-// one, deadLetter.park must be record, because the next invocation does not know
-// the parked records. Mistakes in the file end the process at its start, each with
-// its line in the log.
+// mappings should read; the function uses only its tables and aws, for what handlers
+// ask of those tables. It ignores daemon, and refuses a profile in aws. A permanent
+// failure goes to deadLetter.queue; without one it stops its batch. With one,
+// deadLetter.park must be record, because the next invocation does not know the
+// parked records. Mistakes in the file end the process at its start, each with its
+// line in the log.
 package main
 
 import (

@@ -25,6 +25,7 @@ var actionsOf = map[string][]string{
 
 // useOf are the folders of code that belong to one use alone, and its policy.
 var useOf = map[string]string{
+	"internal/accounts": "assume-role.json",
 	"sources/poller":    "streams.json",
 	"internal/snapshot": "backfill.json",
 	"sources/queue":     "consume.json",
@@ -32,6 +33,9 @@ var useOf = map[string]string{
 	"internal/rows":     "state.json",
 	"state/dynamostate": "state-create.json",
 }
+
+// trust is the trust policy of a role, which has no permissions.
+const trust = "trust.json"
 
 func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 	needed := map[string]string{}   // action to a place of the code
@@ -64,6 +68,12 @@ func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 		policy.at("Version").is("2012-10-17")
 		for _, s := range policy.at("Statement").list() {
 			s.at("Effect").is("Allow")
+			if filepath.Base(name) == trust { // the role is its resource
+				s.at("Principal", "AWS").is("arn:aws:iam::ACCOUNT:role/SLUICE")
+				s.at("Condition", "StringEquals", "sts:ExternalId").is("EXTERNAL-ID")
+				s.at("Action", 0).is("sts:AssumeRole")
+				continue
+			}
 			for _, r := range s.at("Resource").list() {
 				if r.text() == "*" && (len(s.at("Action").list()) != 1 || s.at("Action", 0).text() != "dynamodb:ListStreams") {
 					t.Errorf("%s allows it on everything", s.name)
@@ -76,7 +86,7 @@ func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 					t.Errorf("%s: iam/README.md does not say why %s", name, action)
 				}
 				service, _, _ := strings.Cut(action, ":")
-				if (service == "dynamodb" || service == "sqs") && needed[action] == "" {
+				if slices.Contains([]string{"dynamodb", "sqs", "sts"}, service) && needed[action] == "" {
 					t.Errorf("%s allows %s, which nothing calls", name, action)
 				}
 			}
@@ -183,6 +193,9 @@ func calls(t *testing.T) (all []call) {
 		services := map[string]string{} // by the name that the file has for them
 		for _, imp := range f.Imports {
 			path, _ := strconv.Unquote(imp.Path.Value)
+			if strings.HasSuffix(path, "/credentials/stscreds") { // the SDK calls
+				all = append(all, call{"sts:AssumeRole", rel, filepath.Dir(rel)})
+			}
 			service, ok := strings.CutPrefix(path, sdk)
 			if !ok || strings.Contains(service, "/") {
 				continue
@@ -192,7 +205,7 @@ func calls(t *testing.T) (all []call) {
 				local = imp.Name.Name
 			}
 			switch service {
-			case "dynamodb", "sqs":
+			case "dynamodb", "sqs", "sts":
 			case "dynamodbstreams": // its actions are of dynamodb
 				service = "dynamodb"
 			default:
