@@ -307,11 +307,15 @@ func (c *cli) connectState(ctx context.Context, cfg *config.Config) error {
 // connect looks whether the tables are there and have streams, with views that
 // hold what the routes need, and asks the state table.
 func (c *cli) connect(ctx context.Context, cfg *config.Config, app *config.App) error {
-	services, err := c.aws(ctx, cfg)
+	services, all, err := c.accounts(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	var errs []error
+	if at := cfg.SourceAccess(); len(app.Tables) == 0 && at.Role.ARN != "" { // it is for queues
+		_, err := all.Within(services("sts"), at).Credentials.Retrieve(ctx)
+		errs = append(errs, err)
+	}
 	for i, table := range app.Tables {
 		if err := checkStream(ctx, services("dynamodb"), table, app.Router.Routes()); err != nil {
 			errs = append(errs, cfg.TableError(i, err))

@@ -3,6 +3,7 @@
 package awserror
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -112,7 +113,7 @@ func Of(err error) Meaning {
 		switch m := Of(c.Err); {
 		case m == Denied: // which is about the action of the call, and may be harmless
 			return NotAccepted
-		case m == Lost && !errors.As(c.Err, new(*smithy.OperationError)): // of no call
+		case m == Lost && !errors.As(c.Err, new(*smithy.OperationError)) && !errors.Is(c.Err, context.DeadlineExceeded): // of no call
 			return NoCredentials
 		default:
 			return m

@@ -1,5 +1,7 @@
 package awserror
 
+import "errors"
+
 // CredentialsError is the error of a role that was not assumed, or of a profile
 // without credentials. [Of] says what its cause means.
 type CredentialsError struct {
@@ -16,4 +18,7 @@ func (e *CredentialsError) Error() string {
 	return text
 }
 
-func (e *CredentialsError) Unwrap() error { return e.Err }
+// Is says what errors.Is finds in the cause. There is no Unwrap: an answer of the service
+// of credentials is none of the service that was called. Its throttling or "not found"
+// says nothing of a stream or a queue.
+func (e *CredentialsError) Is(target error) bool { return errors.Is(e.Err, target) }

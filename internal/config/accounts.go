@@ -3,10 +3,10 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -42,6 +42,7 @@ type AssumeRole struct {
 // A repetition with a number would make the start of a function longer.
 var (
 	goodRole       = regexp.MustCompile(`^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$`)
+	goodRegion     = regexp.MustCompile(`^[a-z0-9-]+$`)
 	goodExternalID = regexp.MustCompile(`^[\w+=,.@:/-][\w+=,.@:/-]+$`)
 	goodSession    = regexp.MustCompile(`^[\w+=,.@-][\w+=,.@-]+$`)
 )
@@ -116,7 +117,7 @@ func (c *Config) validateAccounts() {
 		if p.Profile != "" && p.AssumeRole != nil {
 			d.add(p.path, "profile and assumeRole are both here; want one: the profile at the top assumes the roles of source and sinks, and a profile may name a role itself (role_arn)")
 		}
-		if strings.ContainsAny(p.Region, " /:.") {
+		if p.Region != "" && !goodRegion.MatchString(p.Region) {
 			d.add(p.path+".region", "%s is no Region, such as eu-west-1", d.show(p.path+".region", p.Region))
 		}
 		if p.Endpoint != "" {
@@ -154,7 +155,9 @@ func (c *Config) matches(path, value string, form *regexp.Regexp, what string) {
 }
 
 func (c *Config) validateEndpoint(path, endpoint string) {
-	if !isURL(endpoint) {
+	if u, err := url.Parse(endpoint); err == nil && u.User != nil {
+		c.doc.add(path, "it has a password, which logs would show; want a URL without")
+	} else if !isURL(endpoint) {
 		c.doc.add(path, "%s is no URL such as http://127.0.0.1:8000", c.doc.show(path, endpoint))
 	} else if awsclient.Exposed(endpoint) {
 		c.doc.add(path, "it is plain http to AWS, where others could read items and repeat requests; want https")
@@ -171,12 +174,12 @@ func (s Setup) within(c *Config, service, path string, a *Account) aws.Config {
 }
 
 // queueAccess returns the account of a queue that the application consumes: that of
-// the sink with the queue, else that of source.
+// the sink that names it by the same text, else that of source.
 func (c *Config) queueAccess(queue string) (accounts.Access, error) {
 	var found *accounts.Access
 	for _, name := range c.ofKind("sqs") {
 		o := c.Sinks[name].SQS
-		if o == nil || !sameQueue(o.Queue, queue) {
+		if o == nil || o.Queue != queue {
 			continue
 		}
 		at := c.access(join("sinks", name)+".sqs.aws", o.AWS)
@@ -188,7 +191,9 @@ func (c *Config) queueAccess(queue string) (accounts.Access, error) {
 	if found != nil {
 		return *found, nil
 	}
-	return c.SourceAccess(), nil
+	at := c.SourceAccess()
+	at.Endpoint = "" // of DynamoDB
+	return at, nil
 }
 
 // sameQueue reports whether two texts name one queue: by the same URL, or by a name at

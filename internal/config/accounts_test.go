@@ -126,6 +126,20 @@ func TestSinksOfAccounts(t *testing.T) {
 	}
 }
 
+// A queue of a URL and one of the same name may be in two accounts. The endpoint of the
+// tables is none of queues.
+func TestAccountsOfQueuesOfOneName(t *testing.T) {
+	c := &Config{
+		Source: Source{AWS: &Account{Region: "eu-west-1", Endpoint: "https://vpce.example"}},
+		Sinks:  map[string]Sink{"jobs": {SQS: &SQS{Queue: "jobs", AWS: &Account{Region: "us-east-1"}}}},
+	}
+	for queue, want := range map[string]string{"jobs": "sinks.jobs.sqs.aws: Region us-east-1", "https://sqs.eu-west-1.amazonaws.com/111111111111/jobs": "source.aws: Region eu-west-1"} {
+		if at, err := c.queueAccess(queue); err != nil || at.String() != want {
+			t.Errorf("%s: %s, %v; want %s", queue, at, err, want)
+		}
+	}
+}
+
 func TestMistakesOfAccounts(t *testing.T) {
 	file := func(top, source, sinks string) string {
 		return "aws: {" + top + "}\nsource: {tables: [orders], aws: {" + source + "}}\nsinks: {" + sinks + "}\nroutes: [{name: x, on: 'a#*', log: {}}]\n"

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -116,7 +117,7 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 	}
 	all.at = all.store
 	if own.AWS != nil {
-		cfg := s.within(c, "dynamodb", "sinks."+all.storeName+".dynamodb.aws", own.AWS)
+		cfg := s.within(c, accounts.State, "sinks."+all.storeName+".dynamodb.aws", own.AWS)
 		store, err := dynamodb.New(cfg, options)
 		if err != nil {
 			errs = append(errs, c.wrong("sinks."+all.storeName, err))

@@ -134,7 +134,7 @@ func (c *sinkCheck) try(ctx context.Context) error {
 func isDown(err error) bool {
 	var answer interface{ HTTPStatusCode() int } // of the AWS SDK, of opensearch, or of a sink of the application
 	switch {
-	case errors.As(err, new(smithy.APIError)):
+	case errors.As(err, new(smithy.APIError)), errors.As(err, new(*awserror.CredentialsError)):
 		return awserror.Of(err).Passes()
 	case awserror.Of(err) == awserror.NoCredentials, errors.As(err, new(*tls.CertificateVerificationError)):
 		return false

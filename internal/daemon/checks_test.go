@@ -22,6 +22,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 	"github.com/sluicehq/sluice/streamtest"
@@ -208,6 +209,10 @@ func TestIsDown(t *testing.T) {
 		{&smithy.GenericAPIError{Code: "QueueDoesNotExist"}, false},
 		{&smithy.GenericAPIError{Code: "AccessDenied"}, false},
 		{&smithy.OperationError{Err: fmt.Errorf("failed to retrieve credentials: %w", refused)}, false},
+		{&awserror.CredentialsError{What: "role", Err: context.DeadlineExceeded}, true},
+		{&awserror.CredentialsError{What: "role", Err: &smithy.GenericAPIError{Code: "Throttling"}}, true},
+		{&awserror.CredentialsError{What: "role", Err: &smithy.GenericAPIError{Code: "AccessDenied"}}, false},
+		{&awserror.CredentialsError{What: "profile", Err: errors.New("no such profile")}, false},
 		{proxied(502), true},
 		{proxied(503), true},
 		{proxied(429), true},

@@ -55,7 +55,7 @@ var rules = []rule{
 	{pkgs: "sources/poller/internal/lineage", ours: []string{".", "state"}, stdOnly: true},
 	{pkgs: "sources/poller/internal/positions", ours: []string{"."}, stdOnly: true},
 	{pkgs: "sources/poller/internal/quota", ours: []string{".", "sources/poller/internal/positions"}, stdOnly: true},
-	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/latectx", "internal/streamsapi", "internal/views"}},
+	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/awserror", "internal/latectx", "internal/streamsapi", "internal/views"}},
 	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/sqsclient"}},
 	{pkgs: "internal/snapshot", ours: []string{".", "flow", "state", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/job", "internal/latectx", "internal/wire"}},
 	{pkgs: "internal/job", ours: []string{"state", "internal/backoff", "internal/staterules"}, stdOnly: true},

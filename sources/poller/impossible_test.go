@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // Only an answer that can be read says that a call is not there: one that was cut
@@ -35,6 +37,13 @@ func TestImpossible(t *testing.T) {
 	} {
 		if got := impossible(tt.err); got != tt.want {
 			t.Errorf("%v: %v", tt.err, got)
+		}
+	}
+	// An answer of STS is none of the streams.
+	for _, c := range []string{"ValidationError", "Throttling", "AccessDenied", "ResourceNotFoundException", "TrimmedDataAccessException"} {
+		err := &awserror.CredentialsError{What: "aws.assumeRole: cannot assume role r", Err: answer(400, code(c))}
+		if impossible(err) || classify(err) != transient {
+			t.Errorf("%v: impossible %v, %v", err, impossible(err), classify(err))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/views"
 	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
@@ -86,7 +87,13 @@ func (p *Poller) credentials(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
 	defer cancel()
-	if _, err := p.cfg.Credentials.Retrieve(ctx); err != nil {
+	switch _, err := p.cfg.Credentials.Retrieve(ctx); {
+	case err == nil:
+	case errors.As(err, new(*awserror.CredentialsError)): // of a role or profile, with its own advice
+		if !awserror.Of(err).Passes() { // else the calls of the start try again
+			return fmt.Errorf("poller: %w", err)
+		}
+	default:
 		return fmt.Errorf("poller: no AWS credentials: %w: %s", err, do)
 	}
 	return nil
