@@ -24,7 +24,7 @@ RUNS ?= 10
 LOADED ?= 2
 
 # These take longest: they begin first, so that none of them runs alone at the end.
-longest := ./sources/poller ./internal/sim
+longest := ./sources/poller ./internal/sim ./state/dynamostate ./sinks/opensearch
 longestunit := ./sources/poller ./cmd/sluice ./internal/daemon ./state/statetest
 
 # Tests with servers around them. OpenSearch takes seconds to start: it is there when
