@@ -98,6 +98,41 @@ func (p *Poller) Shards() []Status {
 	return all
 }
 
+// KnownShard is a shard of a stream's lineage, whoever reads it.
+type KnownShard struct {
+	Shard   Shard
+	Parent  string // id; the parent may be trimmed
+	Closed  bool   // DynamoDB writes no more records to it
+	Settled bool   // to its end
+	Halted  bool   // at a gap
+}
+
+// Lineage lists the shards of the last listings, ordered by table, stream and id. It
+// may lag behind [Poller.Shards] by Options.DiscoverEvery.
+func (p *Poller) Lineage() []KnownShard {
+	var all []KnownShard
+	for _, f := range p.health.following() {
+		f.mu.Lock()
+		for _, g := range f.gens {
+			all = append(all, g.lineageOf()...)
+		}
+		f.mu.Unlock()
+	}
+	slices.SortStableFunc(all, func(a, b KnownShard) int { return strings.Compare(a.Shard.Table, b.Shard.Table) })
+	return all
+}
+
+// lineageOf returns the shards of the stream that were known last.
+func (s *stream) lineageOf() []KnownShard {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]KnownShard, len(s.known))
+	for i, n := range s.known {
+		all[i] = KnownShard{s.shard(n.ID), n.Parent, n.Closed, n.Settled, n.Halted}
+	}
+	return all
+}
+
 // memory returns the memory of the pages of all shards.
 func (p *Poller) memory() memory {
 	pinned, waiting := p.quotas.Memory()

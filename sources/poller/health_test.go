@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -184,11 +185,22 @@ func TestLineageHook(t *testing.T) {
 				t.Errorf("lineage %+v, want %+v", got, want)
 			}
 		}
+		known := func(want ...KnownShard) {
+			t.Helper()
+			for i := range want {
+				want[i].Shard.Table, want[i].Shard.StreamARN = "orders", stubARN("orders")
+			}
+			if got := r.p.Lineage(); !slices.Equal(got, want) {
+				t.Errorf("known shards %+v, want %+v", got, want)
+			}
+		}
 		pass(2 * time.Minute)
 		expect(Lineage{Reading: 1, Waiting: 1})
+		known(KnownShard{Shard: Shard{ID: "a"}, Closed: true}, KnownShard{Shard: Shard{ID: "b"}, Parent: "a"})
 		close(block)
 		pass(2 * time.Minute)
 		expect(Lineage{Reading: 1, Finished: 1})
+		known(KnownShard{Shard: Shard{ID: "a"}, Closed: true, Settled: true}, KnownShard{Shard: Shard{ID: "b"}, Parent: "a"})
 		r.mustEnd()
 		expect(Lineage{})
 	})

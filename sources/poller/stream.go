@@ -59,6 +59,7 @@ type stream struct {
 	halted   bool  // a shard halted at a gap
 	askErr   error // of asking for a parent; nil when it succeeded
 	askSince time.Time
+	known    []lineage.Shard // after the last listing, or the last end of a shard
 }
 
 // outcome is the result of a worker.
@@ -93,6 +94,7 @@ func (s *stream) run(ctx context.Context) error {
 	if s.unlisted {
 		s.listAt = time.Now()
 	}
+	s.remember()
 	s.review()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -241,6 +243,7 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 		s.due[o.id].broke(o.err)
 	}
 	s.forest.Ended(o.id, how, time.Now().Add(wait))
+	s.remember()
 	s.review()
 	s.p.ended(shard, o.end, o.err)
 }
@@ -300,7 +303,17 @@ func (s *stream) merge(f found) {
 		s.listAt = time.Now().Add(s.p.o.DiscoverEvery)
 		s.soon = min(2*s.soon, s.p.o.DiscoverEvery)
 	}
+	s.remember()
 	s.review()
+}
+
+// remember keeps the lineage for [Poller.Lineage]. Not at every change: in a fleet,
+// claims of shards that another worker has fail all the time.
+func (s *stream) remember() {
+	known := s.forest.Shards()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = known
 }
 
 // confirmed notes a good listing, and makes the checks that a start from stored

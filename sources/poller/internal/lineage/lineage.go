@@ -339,6 +339,23 @@ func (f *Forest) Count() (c Counts) {
 	return c
 }
 
+// Shard is a shard for people.
+type Shard struct {
+	ID, Parent      string
+	Closed          bool
+	Settled, Halted bool
+}
+
+// Shards lists the shards by id.
+func (f *Forest) Shards() []Shard {
+	all := make([]Shard, 0, len(f.nodes))
+	for _, n := range f.nodes {
+		all = append(all, Shard{ID: n.ID, Parent: n.Parent, Closed: n.Closed, Settled: n.settled(), Halted: n.phase == halted})
+	}
+	slices.SortFunc(all, func(a, b Shard) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
 // Empty reports whether no shard is known.
 func (f *Forest) Empty() bool { return len(f.nodes) == 0 }
 
