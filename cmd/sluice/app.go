@@ -21,7 +21,8 @@ type cli struct {
 	stdout, stderr io.Writer
 	file           string // --config
 	own            account
-	unknown        error // names the command of `sluice nonsense --help`
+	browse         func(file string) error // shows a file in a browser
+	unknown        error                   // names the command of `sluice nonsense --help`
 }
 
 // env is the value of a variable, "" when it is not set.

@@ -178,6 +178,19 @@ type explainedRoute struct {
 
 func (x *explainer) record(ctx context.Context, rec *sluice.Record) error {
 	x.n++
+	e := x.explain(ctx, rec)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if x.asJSON {
+		return printLine(x.cli.stdout, e)
+	}
+	_, err := io.WriteString(x.cli.stdout, x.text(rec, e))
+	return err
+}
+
+// explain makes the explanation of one record.
+func (x *explainer) explain(ctx context.Context, rec *sluice.Record) explanation {
 	e := explanation{Event: rec.EventName, EventID: rec.EventID, Table: rec.Table, Sequence: rec.Sequence, Key: rawJSON(rec.Keys.Raw())}
 	verdicts, err := x.app.Router.Explain(rec)
 	if err != nil {
@@ -196,14 +209,7 @@ func (x *explainer) record(ctx context.Context, rec *sluice.Record) error {
 		}
 		e.Routes = append(e.Routes, r)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if x.asJSON {
-		return printLine(x.cli.stdout, e)
-	}
-	_, err = io.WriteString(x.cli.stdout, x.text(rec, e))
-	return err
+	return e
 }
 
 func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.Verdict) explainedRoute {

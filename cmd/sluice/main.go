@@ -19,6 +19,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cli/browser"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -27,7 +28,8 @@ import (
 
 func main() {
 	stdout, stderr, end := onScreen(os.Stdout, os.Stderr)
-	c := &cli{lookup: os.LookupEnv, stdin: os.Stdin, stdout: stdout, stderr: stderr}
+	c := &cli{lookup: os.LookupEnv, stdin: os.Stdin, stdout: stdout, stderr: stderr, browse: browser.OpenFile}
+	browser.Stdout, browser.Stderr = stderr, stderr
 	exit := c.execute(daemon.OnSignals(context.Background()), os.Args[1:])
 	end()
 	os.Exit(exit)
@@ -107,6 +109,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		tailCommand(c),
 		runCommand(c),
 		statusCommand(c),
+		openCommand(c),
 		gapsCommand(c),
 		backfillCommand(c),
 		auditCommand(c),

@@ -66,6 +66,9 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
 		o.EndpointName = c.endpointName("dynamodb", cfg)
 	}
+	o.File = cfg.Text()
+	var explain func(context.Context, *sluice.Record) []daemon.Explained // made with the routes
+	o.Explain = func(ctx context.Context, rec *sluice.Record) []daemon.Explained { return explain(ctx, rec) }
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	routes := func(start context.Context, s daemon.Setup) (sluice.Matcher, error) {
@@ -78,10 +81,32 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 		for _, one := range app.Checks {
 			s.Check(one.Sink, one.Check, one.Routes...)
 		}
+		if explain, err = c.explains(cfg, app); err != nil {
+			return nil, err
+		}
 		go sweepEvery(ctx, app, s.Logger)
 		return app.Router, nil
 	}
 	return daemon.Run(ctx, daemon.App{Name: "sluice", Routes: routes}, o, c.envWith(cfg), c.stderr)
+}
+
+// explains returns what says for the page what each route would do with a record.
+func (c *cli) explains(cfg *config.Config, app *config.App) (func(context.Context, *sluice.Record) []daemon.Explained, error) {
+	routes, err := fileRoutes(cfg, app)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, rec *sluice.Record) (all []daemon.Explained) {
+		x := explainer{cli: c, app: app, routes: routes} // one for each record, as it counts
+		for _, r := range x.explain(ctx, rec).Routes {
+			one := daemon.Explained{Route: r.Route, Kind: r.Kind, Takes: r.Takes, Why: r.Why, Error: r.Error}
+			for _, effect := range r.Effects {
+				one.Effects = append(one.Effects, effectText(effect))
+			}
+			all = append(all, one)
+		}
+		return all
+	}, nil
 }
 
 // routesOf makes a file's routes with a daemon's setup.

@@ -119,13 +119,16 @@ func holdsAndListens(state string, u *url.URL) bool {
 
 // daemonURL parses the address of a daemon. localhost is 127.0.0.1, because a
 // daemon told localhost listens there. At [::1] another user's program may listen.
-func daemonURL(text string) (*url.URL, error) {
+func daemonURL(text string) (*url.URL, error) { return addressURL("--daemon", text) }
+
+// addressURL is daemonURL for the value of a flag.
+func addressURL(flag, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, usage("--daemon: this is no address of a daemon: want one such as %s", defaultDaemon)
+		return nil, usage("%s: this is no address of a daemon: want one such as %s", flag, defaultDaemon)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, usage("--daemon: the address has a user, a query or a fragment: want one such as %s, and the token by --token-file", defaultDaemon)
+		return nil, usage("%s: the address has a user, a query or a fragment: want one such as %s, and the token by --token-file", flag, defaultDaemon)
 	case u.Scheme == "http" && strings.EqualFold(u.Hostname(), "localhost"):
 		u.Host = strings.TrimSuffix(net.JoinHostPort("127.0.0.1", u.Port()), ":")
 	}

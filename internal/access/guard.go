@@ -59,10 +59,17 @@ func NewGuard(token string, hosts ...string) *Guard {
 
 // Protect answers by h those who have the token, or a browser's session.
 func (g *Guard) Protect(h http.Handler) http.Handler {
+	return g.ProtectOr(h, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "this needs the token of the daemon: sluice open opens a browser; other programs send the header Authorization: Bearer TOKEN", http.StatusUnauthorized)
+	}))
+}
+
+// ProtectOr is Protect, with an answer for the others.
+func (g *Guard) ProtectOr(h, others http.Handler) http.Handler {
 	return g.named(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.Knows(r) {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "this needs the token of the daemon: sluice status --link prints a link for a browser; other programs send the header Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			others.ServeHTTP(w, r)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
@@ -139,12 +146,16 @@ func (g *Guard) Sessions() http.Handler {
 // linkPage is a form without scripts. Programs that follow links, such as the
 // preview of a chat, a proxy or a prefetching browser, use GET and must not use
 // the link up. The form's action is the link itself.
-const linkPage = `<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sluice</title>
-<form method="post"><p>This link opens Sluice in this browser for 12 hours. It works once.</p><button autofocus>Open Sluice</button></form></html>
+const (
+	linkPage = pageStart + `<main><h1>Open Sluice</h1><form method="post"><p>This link opens Sluice in this browser for 12 hours. It works once.</p><button autofocus>Open Sluice</button></form></main></html>
 `
-
-const usedLink = "this link was used, or is older than a minute: sluice status --link prints another"
+	usedPage = pageStart + `<main><h1>This link does not work any more</h1><p>It was used, or is older than a minute. Make another:</p><pre><code>sluice open</code></pre></main></html>
+`
+	// The style is that of package page.
+	pageStart = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Sluice</title><link rel="stylesheet" href="/page/static/style.css">
+`
+)
 
 // offer answers the GET of a link, which changes nothing.
 func (g *Guard) offer(w http.ResponseWriter, r *http.Request) {
@@ -153,7 +164,7 @@ func (g *Guard) offer(w http.ResponseWriter, r *http.Request) {
 	g.mu.Unlock()
 	private(w)
 	if !there {
-		http.Error(w, usedLink, http.StatusUnauthorized)
+		refuseLink(w)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -172,7 +183,7 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 	g.mu.Unlock()
 	private(w)
 	if i < 0 {
-		http.Error(w, usedLink, http.StatusUnauthorized)
+		refuseLink(w)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
@@ -182,6 +193,12 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther) // of its own page: a browser sends the cookie with it
 }
 
+func refuseLink(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusUnauthorized)
+	_, _ = io.WriteString(w, usedPage) // an error is the client's
+}
+
 // private keeps a page of a link out of caches, frames and other sites' Referer. With
 // no-referrer, a browser would send its form with the Origin null, which is refused.
 func private(w http.ResponseWriter) {
@@ -189,7 +206,7 @@ func private(w http.ResponseWriter) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 }
 
 // cookieName differs by port, as cookies do not.

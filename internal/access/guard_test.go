@@ -157,7 +157,7 @@ func TestSession(t *testing.T) {
 			t.Errorf("%d %+v", w.Code, c)
 		}
 		for _, method := range []string{"GET", "POST"} {
-			if w := ask(sessions, method, first); w.Code != 401 || len(w.Result().Cookies()) != 0 {
+			if w := ask(sessions, method, first); w.Code != 401 || len(w.Result().Cookies()) != 0 || !strings.Contains(w.Body.String(), "sluice open") || strings.Contains(w.Body.String(), "<form") {
 				t.Errorf("%s: a link works twice: %d", method, w.Code)
 			}
 		}

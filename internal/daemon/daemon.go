@@ -134,24 +134,30 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			}
 			return reasons
 		}
-		dlq := DeadLetters(ctx, box, o.State, m, Fetch(aws("dynamodb")), logger)
+		of := &letterServer{ctx: ctx, box: box, routes: m, fetch: Fetch(aws("dynamodb")), logger: logger}
+		dlq := of.handler(o.State)
+		now := func() status {
+			st := src.status()
+			st.Application, st.Version, st.Config, st.Started = o.Application, buildversion.Get(), config, started
+			st.DeadLetters, st.CountedAt = parked.get(0)
+			return st
+		}
 		answers := endpoints{
 			"GET /gaps":              listGaps(src, o.Repairs),
 			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
 			"GET /lanes":             lanes(src.waiting),
-			"GET /{$}": statusPage(func() status {
-				st := src.status()
-				st.Application, st.Version, st.Config, st.Started = o.Application, buildversion.Get(), config, started
-				st.DeadLetters, st.CountedAt = parked.get(0)
-				return st
-			}),
-			"/deadletters": dlq, "/deadletters/": dlq,
+			"/deadletters":           dlq, "/deadletters/": dlq,
 			"POST /park": Parking(o.State, o.Application, src, logger),
 		}
 		if o.Pprof {
 			answers["/debug/pprof/"] = profiles()
 		}
 		answers = protected(guard, answers)
+		seen := &shown{letterServer: of, o: o, src: src, status: now}
+		if shared {
+			seen.fleet = &fleetView{fleet: fleet, application: o.Application}
+		}
+		addPage(answers, guard, seen, statusPage(now), unready)
 		answers["GET /livez"], answers["GET /startedz"], answers["GET /metrics"] = livez(o.Application, pulse.dead), startedz(src.starting), scrape.Handler(registry)
 		srv, err := serve(o.Listen, answers, unready, logger)
 		if err != nil {
@@ -183,6 +189,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	}
 	watch.Go(func() { src.calls.watchRetries(watched, logger) })
 	watch.Go(func() { src.showLife(watched, logger) })
+	watch.Go(func() { src.rates.run(watched) })
 	watch.Go(func() { checks.run(watched, logger) })
 	// The sources heed the grace by themselves, but when the state hangs.
 	err = within(ctx, o.Grace+5*time.Second, "reading", check, func() error { return src.run(ctx) })

@@ -64,7 +64,10 @@ type letterServer struct {
 // requests. state is the path of box's file. A request whose header [StateHeader]
 // names another file, or [ApplicationHeader] another application, is refused.
 func DeadLetters(ctx context.Context, box *letters.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
-	s := &letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}
+	return (&letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}).handler(state)
+}
+
+func (s *letterServer) handler(state string) http.Handler {
 	filter := []string{"kind", "route", "table", "key", "since", "until", "error"}
 	how := []string{"dryRun", "force", "allow", "unsigned"}
 	mux := http.NewServeMux()
@@ -84,7 +87,7 @@ func DeadLetters(ctx context.Context, box *letters.Box, state string, m sluice.M
 	handle("POST /deadletters/{id}/redrive", append(how, "earlier"), s.redrive)
 	handle("DELETE /deadletters", append(filter, "all", "dryRun"), s.purge)
 	handle("DELETE /deadletters/{id}", nil, s.remove)
-	return meantFor(state, box.Application(), mux)
+	return meantFor(state, s.box.Application(), mux)
 }
 
 // StateHeader is the header of a request that names the state file whose dead
@@ -189,12 +192,21 @@ func (s *letterServer) list(w http.ResponseWriter, r *http.Request, q url.Values
 			return badRequest(fmt.Errorf("limit: %q is not a number from 1 to %d", l, most))
 		}
 	}
+	page, err := s.find(r.Context(), f, q.Get("after"), limit)
+	if err != nil {
+		return err
+	}
+	return answer(w, page)
+}
+
+// find lists up to limit letters behind after.
+func (s *letterServer) find(ctx context.Context, f deadletter.Filter, after string, limit int) (DeadLetterPage, error) {
 	page := DeadLetterPage{DeadLetters: []letters.Outline{}}
 	var unreadable []error
-	for after := q.Get("after"); ; {
-		entries, last, err := s.box.List(r.Context(), after, 100)
+	for {
+		entries, last, err := s.box.List(ctx, after, 100)
 		if err != nil && last == "" && len(entries) == 0 {
-			return err
+			return page, err
 		}
 		unreadable = append(unreadable, err)
 		for _, e := range entries {
@@ -204,13 +216,13 @@ func (s *letterServer) list(w http.ResponseWriter, r *http.Request, q url.Values
 			if len(page.DeadLetters) == limit {
 				page.Next = page.DeadLetters[limit-1].ID
 				page.Unreadable = text(errors.Join(unreadable...))
-				return answer(w, page)
+				return page, nil
 			}
 			page.DeadLetters = append(page.DeadLetters, letters.OutlineOf(&e, false))
 		}
 		if last == "" {
 			page.Unreadable = text(errors.Join(unreadable...))
-			return answer(w, page)
+			return page, nil
 		}
 		after = last
 	}
@@ -263,6 +275,12 @@ func (s *letterServer) redriveAll(w http.ResponseWriter, r *http.Request, q url.
 	})
 }
 
+func (s *letterServer) logOutcome(o deadletter.Outcome, dryRun bool) {
+	if !dryRun {
+		s.logger.Info("dead letter redriven", "id", o.ID, "result", string(o.Result), "routes", o.Routes, "error", o.Error)
+	}
+}
+
 // lineTimeout is how long a client may take to read a line of the response to a
 // redrive or a purge, beyond its connection's buffer: nobody else can redrive
 // meanwhile.
@@ -306,9 +324,7 @@ func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values,
 		}
 	}
 	how.Told = func(o deadletter.Outcome) {
-		if !how.DryRun {
-			s.logger.Info("dead letter redriven", "id", o.ID, "result", string(o.Result), "routes", o.Routes, "error", o.Error)
-		}
+		s.logOutcome(o, how.DryRun)
 		if tell(DeadLetterLine{Outcome: &o}); broken != nil {
 			cancel()
 		}
@@ -335,15 +351,20 @@ func (s *letterServer) purge(w http.ResponseWriter, r *http.Request, q url.Value
 	}
 	f.Kind = cmp.Or(f.Kind, "record") // a gap is acknowledged on purpose
 	n, err := s.box.Purge(r.Context(), f, d.DryRun)
-	if !d.DryRun && n > 0 {
-		for name := range f.Key { // the log has no values of keys
-			f.Key[name] = "…"
-		}
-		s.logger.Warn("dead letters deleted", "count", n, "filter", letters.Query(f).Encode())
-	}
+	s.logPurge(f, n, d.DryRun)
 	d.Deleted, d.Unreadable = n, text(err)
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(lineTimeout)) // it may have waited for a redrive
 	return answer(w, d)
+}
+
+func (s *letterServer) logPurge(f deadletter.Filter, n int, dryRun bool) {
+	if dryRun || n == 0 {
+		return
+	}
+	for name := range f.Key { // the log has no values of keys
+		f.Key[name] = "…"
+	}
+	s.logger.Warn("dead letters deleted", "count", n, "filter", letters.Query(f).Encode())
 }
 
 func (s *letterServer) remove(w http.ResponseWriter, r *http.Request, _ url.Values) error {
@@ -351,11 +372,18 @@ func (s *letterServer) remove(w http.ResponseWriter, r *http.Request, _ url.Valu
 	if err != nil {
 		return err
 	}
-	if err := s.box.Delete(r.Context(), id); err != nil {
+	if err := s.delete(r.Context(), id); err != nil {
+		return err
+	}
+	return answer(w, DeadLetterDeletion{Deleted: 1})
+}
+
+func (s *letterServer) delete(ctx context.Context, id string) error {
+	if err := s.box.Delete(ctx, id); err != nil {
 		return err
 	}
 	s.logger.Warn("dead letter deleted", "id", id)
-	return answer(w, DeadLetterDeletion{Deleted: 1})
+	return nil
 }
 
 // redriveOne redrives a letter. It does not return an error that an outcome reports.

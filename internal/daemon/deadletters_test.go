@@ -30,6 +30,7 @@ type lettersOf struct {
 	t       *testing.T
 	box     *letters.Box
 	h       http.Handler
+	routes  sluice.Matcher
 	handled []string
 	fails   bool
 	takes   time.Duration
@@ -64,6 +65,7 @@ func newLetters(t *testing.T, ctx context.Context) *lettersOf {
 		}
 		return nil
 	}, router.Name("r"), router.Redrive())
+	l.routes = m
 	l.h = DeadLetters(ctx, l.box, "", m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
 	return l
 }

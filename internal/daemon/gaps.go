@@ -2,8 +2,12 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -50,13 +54,32 @@ func listGaps(p gaps, repairs []string) http.Handler {
 func acknowledgeGaps(p gaps, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		open := p.Gaps()
-		if err := p.AcknowledgeGaps(r.Context(), open...); err != nil {
+		if err := acknowledgeAll(r.Context(), p, open, logger); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		for _, g := range open {
-			logger.Info("gap acknowledged", "gap", g.String(), "stream", g.StreamARN, "found", g.Found)
-		}
 		writeJSON(w, gapsOf(open))
 	})
+}
+
+// acknowledgeSome acknowledges the gaps with these ids.
+func acknowledgeSome(ctx context.Context, p gaps, ids []string, logger *slog.Logger) error {
+	all := slices.DeleteFunc(slices.Clone(p.Gaps()), func(g sluice.Gap) bool { return !slices.Contains(ids, gapID(g)) })
+	return acknowledgeAll(ctx, p, all, logger)
+}
+
+// gapID is the same for a gap after a restart.
+func gapID(g sluice.Gap) string {
+	h := sha256.Sum256(fmt.Appendf(nil, "%q", []string{g.StreamARN, g.ShardID, string(g.After), g.Next}))
+	return hex.EncodeToString(h[:8])
+}
+
+func acknowledgeAll(ctx context.Context, p gaps, all []sluice.Gap, logger *slog.Logger) error {
+	if err := p.AcknowledgeGaps(ctx, all...); err != nil {
+		return err
+	}
+	for _, g := range all {
+		logger.Info("gap acknowledged", "gap", g.String(), "stream", g.StreamARN, "found", g.Found)
+	}
+	return nil
 }

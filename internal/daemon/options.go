@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/accounts"
@@ -59,6 +61,11 @@ type Options struct {
 	// Config is a fingerprint of what the routes do. It is shown to people, to find
 	// daemons of one application that differ. Default: the names of the routes.
 	Config string
+
+	// File is the text of the configuration, without the values of variables, for people.
+	File string
+	// Explain says what each route would do with a record, without doing it. It may be nil.
+	Explain func(context.Context, *sluice.Record) []Explained
 
 	// Repairs are commands that rewrite what a gap lost, for messages.
 	Repairs []string

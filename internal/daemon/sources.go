@@ -30,6 +30,7 @@ type sources struct {
 	checks    *checks
 	calls     *calls
 	life      *life
+	rates     *rates
 	repairs   []string // see Options.Repairs
 	letters   *kept
 	open      openShards
@@ -46,8 +47,8 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
-	s = &sources{group: group, checks: checks, calls: calls, life: life, repairs: o.Repairs, letters: letters}
-	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
+	s = &sources{group: group, checks: checks, calls: calls, life: life, rates: newRates(m), repairs: o.Repairs, letters: letters}
+	hooks := life.counted(s.rates.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger))))
 	flows := o.Limits
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps

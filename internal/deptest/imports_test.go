@@ -105,6 +105,7 @@ var rules = []rule{
 	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access", "internal/staterules"}},
 	{pkgs: "internal/letterkeys", ours: []string{"internal/access"}, stdOnly: true},
 	{pkgs: "internal/letters", ours: []string{"deadletter", "state"}},
+	{pkgs: "internal/page", ours: []string{".", "deadletter", "internal/holders", "internal/letters"}, stdOnly: true},
 	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/docrules", "internal/docversion", "internal/jsonscan", "internal/routed", "metrics"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/brake", "internal/keyhash", "metrics"}},
@@ -114,7 +115,7 @@ var rules = []rule{
 
 	// What brings them together.
 	{pkgs: "run", ours: []string{"internal/daemon", ".", "metrics"}},
-	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/accounts", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/holders", "internal/job", "internal/letterqueue", "internal/retrying", "internal/routed", "internal/statestore", "internal/scrape", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/accounts", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/holders", "internal/job", "internal/letterqueue", "internal/page", "internal/retrying", "internal/routed", "internal/statestore", "internal/scrape", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/accounts", "internal/awsclient", "internal/docrules", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},

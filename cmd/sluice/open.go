@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/access"
+)
+
+func openCommand(c *cli) *cobra.Command {
+	place := letterPlace{c: c, live: true}
+	var address string
+	var printed bool
+	cmd := &cobra.Command{
+		Use:   "open",
+		Short: "Open the running daemon's page in a browser",
+		Long: `Open the running daemon's page in a browser. Press the button of the page within a
+minute. The link works once, and gives access for 12 hours.
+
+Without a browser, or with --print, the command prints the link.
+
+--address is the URL of the daemon for the browser, if it is another one, such as that
+of kubectl port-forward.`,
+		Example: `  sluice open
+
+  # A pod's page, in the browser of this machine
+  kubectl port-forward sluice-0 8080:9464
+  kubectl exec sluice-0 -- sluice open --print --address http://127.0.0.1:8080`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := place.running(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer l.close() //nolint:errcheck // closes idle connections
+			base := l.api.base
+			if address != "" {
+				u, err := addressURL("--address", address)
+				if err != nil {
+					return err
+				}
+				base = u.String()
+			}
+			var made access.Link
+			if err := l.api.get(cmd.Context(), "POST", "/session", nil, &made); err != nil {
+				return err
+			}
+			link := strings.TrimSuffix(base, "/") + made.Path
+			if !printed {
+				if err = c.openLink(link); err == nil {
+					fmt.Fprintln(c.stderr, "opened in a browser; if it shows nothing: sluice open --print")
+					return nil
+				}
+				fmt.Fprintf(c.stderr, "no browser could be opened: %v; open this link within a minute:\n", err)
+			}
+			_, err = fmt.Fprintln(c.stdout, plain(link))
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&printed, "print", false, "print the link")
+	fs.StringVar(&address, "address", "", "`URL` of the daemon for the browser (default: the address that the command asks)")
+	place.addLiveFlags(fs)
+	return cmd
+}
+
+// openLink opens a link by a file that only this user can read: every user of the
+// machine can read the arguments of a browser, and who uses the link first is let in.
+func (c *cli) openLink(link string) error {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	dir = filepath.Join(dir, "sluice")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "open-*.html") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "<!doctype html><meta charset=\"utf-8\"><title>Sluice</title><meta http-equiv=\"refresh\" content=\"0; url=%s\"><a href=\"%[1]s\">Open Sluice</a>\n", html.EscapeString(link))
+	file := filepath.Join(dir, "open.html") // one for all links: each is of use for a minute
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	return c.browse(file)
+}

@@ -1,0 +1,342 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/holders"
+	"github.com/sluicehq/sluice/internal/page"
+	"github.com/sluicehq/sluice/sources/poller"
+)
+
+// Explained is a [page.Explained].
+type Explained = page.Explained
+
+// shown is a daemon as its page shows it.
+type shown struct {
+	*letterServer
+	o      Options
+	src    *sources
+	status func() status
+	fleet  *fleetView // nil: the state is a file
+}
+
+// addPage adds the page for browsers. texts is the handler of / for others; locked are
+// the reasons that everybody may know.
+func addPage(answers endpoints, g *access.Guard, d *shown, texts http.Handler, locked func(*http.Request) []string) {
+	h := page.New(d, d.o.Application, d.fleet != nil)
+	door := g.ProtectOr(h, page.Locked(locked))
+	texts = g.Protect(texts)
+	answers["GET /{$}"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept")
+		if page.Wanted(r) {
+			door.ServeHTTP(w, r)
+			return
+		}
+		texts.ServeHTTP(w, r)
+	})
+	answers["/page/"], answers["/api/"], answers["GET /page/static/"] = door, g.Protect(h), page.Static()
+}
+
+// Status implements [page.Daemon].
+func (d *shown) Status() page.Status {
+	st := d.status()
+	p := page.Status{
+		Application: st.Application, Version: st.Version, Config: st.Config, Worker: st.Worker, Started: st.Started, Ready: st.Ready, Reasons: st.Reasons,
+		Tables: []page.Table{}, Queues: []page.Queue{}, Backfills: []page.Backfill{}, Routes: d.routesShown(),
+		Held: st.HeldLanes, Gaps: st.Gaps, DeadLetters: st.DeadLetters, CountedAt: st.CountedAt,
+	}
+	for _, q := range st.Queues {
+		p.Queues = append(p.Queues, page.Queue(q))
+	}
+	for _, b := range st.Backfills {
+		p.Backfills = append(p.Backfills, page.Backfill{Table: b.Table, Settled: b.Settled, Expected: b.Expected, Finished: b.Finished})
+	}
+	return p
+}
+
+// routesShown lists all routes. A route that fails for all messages of a queue has two
+// states, of which the second counts.
+func (d *shown) routesShown() []page.Route {
+	all := []page.Route{}
+	for i, r := range d.routes.Routes() {
+		one := page.Route{Route: r.Name, State: "works", Hour: d.src.rates.of(i)}
+		if n := len(one.Hour); n > 0 {
+			one.Last = one.Hour[n-1]
+		}
+		all = append(all, one)
+	}
+	for _, s := range d.src.routes() {
+		i := slices.IndexFunc(all, func(r page.Route) bool { return r.Route == s.Route })
+		if i < 0 {
+			continue
+		}
+		st, one := routeStatusOf(s), &all[i]
+		one.State, one.Since, one.Failing, one.Waiting, one.Limit, one.Error = st.State, st.Since, st.Failing, st.Waiting, st.Limit, st.Error
+	}
+	return all
+}
+
+// Tables implements [page.Daemon].
+func (d *shown) Tables() []page.Table {
+	if d.src.poller == nil {
+		return nil
+	}
+	owners := make(map[[2]string]string)
+	if d.fleet != nil {
+		workers, _ := d.fleet.get() // without them, owners are missing
+		for _, w := range workers {
+			for _, h := range w.Shards {
+				owners[[2]string{h.StreamARN, h.ShardID}] = w.Name
+			}
+		}
+	}
+	return tablesShown(d.src.poller.Lineage(), d.src.poller.Shards(), owners, d.src.poller.Owner())
+}
+
+// streamRetention is how long a stream keeps a record.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
+const streamRetention = 24 * time.Hour
+
+// tablesShown joins what is known of shards: the lineage, those that this worker reads,
+// and the owners of the fleet by stream and id.
+func tablesShown(known []poller.KnownShard, reads []poller.Status, owners map[[2]string]string, me string) []page.Table {
+	var tables []page.Table
+	table := func(name string) *page.Table {
+		i := slices.IndexFunc(tables, func(t page.Table) bool { return t.Table == name })
+		if i < 0 {
+			i, tables = len(tables), append(tables, page.Table{Table: name, HoursToLoss: streamRetention.Hours()})
+		}
+		return &tables[i]
+	}
+	at := make(map[poller.Shard]int, len(reads))
+	for i, s := range reads {
+		at[s.Shard] = i
+	}
+	add := func(k poller.KnownShard) {
+		t := table(k.Shard.Table)
+		s := page.Shard{Table: k.Shard.Table, ID: k.Shard.ID, Parent: k.Parent, State: page.Open, Owner: owners[[2]string{k.Shard.StreamARN, k.Shard.ID}]}
+		i, reading := at[k.Shard]
+		delete(at, k.Shard)
+		switch {
+		case k.Halted:
+			s.State = page.Halted
+		case k.Settled && !reading:
+			s.State, s.Owner = page.Settled, ""
+			t.Settled++
+		case k.Closed:
+			s.State = page.Closed
+		}
+		if s.State != page.Settled {
+			t.Open++
+		}
+		if reading {
+			r := reads[i]
+			s.Reading, s.Owner, s.Position, s.LagSeconds, s.Unsettled, s.LastPoll, s.Error = true, me, r.Position, r.Lag.Seconds(), r.Unsettled, r.LastPoll, plain(r.Err)
+			s.HoursToLoss = max(0, streamRetention-r.Lag).Hours()
+			t.Reading++
+			t.Unsettled += s.Unsettled
+			t.LagSeconds, t.HoursToLoss = max(t.LagSeconds, s.LagSeconds), min(t.HoursToLoss, s.HoursToLoss)
+		}
+		t.Shards = append(t.Shards, s)
+	}
+	for _, k := range known {
+		add(k)
+	}
+	for _, s := range reads { // the lineage is told later
+		if _, ok := at[s.Shard]; ok {
+			add(poller.KnownShard{Shard: s.Shard})
+		}
+	}
+	return tables
+}
+
+// Held implements [page.Daemon].
+func (d *shown) Held() []page.Held {
+	lanes := d.src.waiting()
+	all := make([]page.Held, len(lanes))
+	for i, l := range lanes {
+		all[i] = page.Held{
+			Source: l.Source, Table: l.Table, Shard: l.Shard, Sequence: l.Sequence, Key: l.Key, Route: l.Route,
+			Attempts: l.Attempts, AgeSeconds: l.AgeSeconds, Bytes: l.Bytes, Stuck: l.Stuck, Error: l.Error,
+		}
+	}
+	return all
+}
+
+// Gaps implements [page.Daemon].
+func (d *shown) Gaps() []page.Gap {
+	var all []page.Gap
+	for _, g := range d.src.Gaps() {
+		all = append(all, page.Gap{ID: gapID(g), Table: g.Table, Found: g.Found, Lost: g.String(), Repair: d.o.Repairs})
+	}
+	return all
+}
+
+// Acknowledge implements [page.Daemon].
+func (d *shown) Acknowledge(ctx context.Context, ids []string) error {
+	return acknowledgeSome(ctx, d.src, ids, d.logger)
+}
+
+// Workers implements [page.Daemon].
+func (d *shown) Workers(context.Context) ([]holders.Worker, error) {
+	if d.fleet == nil {
+		return nil, nil
+	}
+	return d.fleet.get()
+}
+
+// List implements [page.Letters].
+func (d *shown) List(ctx context.Context, f deadletter.Filter, after string, limit int) (page.LetterList, error) {
+	p, err := d.find(ctx, f, after, limit)
+	return page.LetterList{Letters: p.DeadLetters, Next: p.Next, Unreadable: p.Unreadable}, err
+}
+
+// Show implements [page.Letters].
+func (d *shown) Show(ctx context.Context, id string) (e deadletter.Entry, err error) {
+	if id, err = d.box.Find(ctx, id); err != nil {
+		return e, err
+	}
+	return d.box.Get(ctx, id)
+}
+
+// Explain implements [page.Letters].
+func (d *shown) Explain(ctx context.Context, rec *sluice.Record) []page.Explained {
+	if d.o.Explain == nil {
+		return nil
+	}
+	return d.o.Explain(ctx, rec)
+}
+
+// Redrive implements [page.Letters].
+func (d *shown) Redrive(ctx context.Context, ids []string, f deadletter.Filter, how deadletter.How) (sum deadletter.Report, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+	told := how.Told
+	how.Fetch, how.Told = d.fetch, func(o deadletter.Outcome) {
+		d.logOutcome(o, how.DryRun)
+		told(o)
+	}
+	if len(ids) == 0 {
+		return d.box.RedriveAll(ctx, d.routes, f, how)
+	}
+	var errs []error
+	for _, id := range slices.Sorted(slices.Values(ids)) { // those of an item in order
+		if ctx.Err() != nil {
+			return sum, errors.Join(append(errs, ctx.Err())...)
+		}
+		one, err := redriveOne(ctx, d.box, d.routes, id, how)
+		if errors.Is(err, deadletter.ErrNotFound) { // redriven before a later one of its item, or by somebody else
+			continue
+		}
+		errs = append(errs, err)
+		sum.Done, sum.Failed, sum.Waiting, sum.Gaps, sum.WouldRun = sum.Done+one.Done, sum.Failed+one.Failed, sum.Waiting+one.Waiting, sum.Gaps+one.Gaps, sum.WouldRun+one.WouldRun
+	}
+	return sum, errors.Join(errs...)
+}
+
+// Purge implements [page.Letters].
+func (d *shown) Purge(ctx context.Context, ids []string, f deadletter.Filter, dryRun bool) (n int, err error) {
+	if len(ids) == 0 {
+		f.Kind = cmp.Or(f.Kind, "record") // a gap is acknowledged on purpose
+		n, err = d.box.Purge(ctx, f, dryRun)
+		d.logPurge(f, n, dryRun)
+		return n, err
+	}
+	for _, id := range ids {
+		if _, err := d.box.Find(ctx, id); errors.Is(err, deadletter.ErrNotFound) {
+			continue // somebody was faster
+		}
+		if !dryRun {
+			if err := d.delete(ctx, id); err != nil {
+				return n, err
+			}
+		}
+		n++
+	}
+	return n, nil
+}
+
+// Settings implements [page.Daemon].
+func (d *shown) Settings() page.Settings {
+	o := d.o
+	endpoint := o.Endpoint
+	if u, err := url.Parse(endpoint); err == nil {
+		endpoint = u.Redacted()
+	}
+	s := page.Settings{File: o.File}
+	for _, one := range []struct {
+		name  string
+		value any
+	}{
+		{"application", o.Application}, {"tables", strings.Join(o.Tables, ", ")}, {"queues", strings.Join(o.Queues, ", ")}, {"start", o.Start},
+		{"state", o.State}, {"listen", o.Listen}, {"allowed hosts", strings.Join(o.AllowHosts, ", ")}, {"dead letters park", o.DeadLetter},
+		{"backfill", o.Backfill}, {"require sinks", o.RequireSinks}, {"grace", o.Grace}, {"Region", o.Region}, {"endpoint of DynamoDB", endpoint},
+		{"concurrency", o.Limits.Concurrency}, {"window", o.Limits.Window}, {"log", o.LogFormat + ", " + o.LogLevel}, {"profiles", o.Pprof},
+	} {
+		value := fmt.Sprint(one.value)
+		if value == "0" {
+			value = "default"
+		}
+		s.Values = append(s.Values, page.Setting{Name: one.name, Value: value})
+	}
+	return s
+}
+
+// fleetView reads the workers of the state table for no more than who looks at the page
+// needs: a list reads a row of each shard.
+type fleetView struct {
+	fleet       holders.Fleet
+	application string
+
+	reading singleflight.Group
+
+	mu   sync.Mutex
+	last []holders.Worker
+	err  error
+	at   time.Time
+}
+
+const fleetEvery = 15 * time.Second
+
+// get returns workers that are at most fleetEvery old, or while a list hangs, those
+// before.
+func (v *fleetView) get() ([]holders.Worker, error) {
+	v.mu.Lock()
+	due := time.Since(v.at) >= fleetEvery
+	v.mu.Unlock()
+	if due {
+		select {
+		case <-v.reading.DoChan("", func() (any, error) { v.read(); return nil, nil }):
+		case <-time.After(countWithin):
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.last, v.err
+}
+
+func (v *fleetView) read() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	workers, err := v.fleet.Workers(ctx, v.application)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.at, v.err = time.Now(), err; err == nil {
+		v.last = workers
+	}
+}

@@ -1,0 +1,149 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
+)
+
+// chosen are the letters that a form is about: those with these ids, or with none
+// all that a filter selects.
+type chosen struct {
+	IDs    []string
+	All    bool
+	Search search
+	filter deadletter.Filter
+}
+
+// choice reads a form. No letter that was not chosen may be changed: an empty choice
+// is an error.
+func choice(r *http.Request) (c chosen, err error) {
+	c.IDs, c.All = r.PostForm["id"], r.PostForm.Get("all") == "1"
+	if c.filter, c.Search, err = filterOf(r.PostForm); err != nil {
+		return c, err
+	}
+	switch {
+	case c.All:
+		c.IDs = nil
+		if c.filter.Kind == "" {
+			c.filter.Kind, c.Search.Kind = "record", "record" // a gap is acknowledged on purpose
+		}
+	case len(c.IDs) == 0:
+		return c, &statusError{http.StatusBadRequest, errors.New("no dead letter is selected: go back and select some")}
+	}
+	return c, nil
+}
+
+const (
+	shownOutcomes = 200 // of a confirmation
+	confirmFor    = 20 * time.Second
+)
+
+// confirm shows what a redrive or a purge would do. It changes nothing.
+func (s *server) confirm(w http.ResponseWriter, r *http.Request) error {
+	c, err := choice(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), confirmFor)
+	defer cancel()
+	body := struct {
+		chosen
+		N        int
+		Outcomes []deadletter.Outcome
+		Report   deadletter.Report
+		More     int
+		Problem  string
+	}{chosen: c, N: len(c.IDs)}
+	switch r.PostForm.Get("do") {
+	case "redrive":
+		how := deadletter.How{DryRun: true, Told: func(o deadletter.Outcome) {
+			if len(body.Outcomes) < shownOutcomes {
+				body.Outcomes = append(body.Outcomes, o)
+			} else {
+				body.More++
+			}
+		}}
+		if body.Report, err = s.Redrive(ctx, c.IDs, c.filter, how); err != nil {
+			body.Problem = err.Error()
+		}
+		body.N = len(body.Outcomes) + body.More
+		return show(w, http.StatusOK, "redrive", s.frame("Redrive", "letters", body))
+	case "purge":
+		if body.N, err = s.Purge(ctx, c.IDs, c.filter, true); err != nil {
+			body.Problem = err.Error()
+		}
+		return show(w, http.StatusOK, "purge", s.frame("Purge", "letters", body))
+	}
+	return &statusError{http.StatusBadRequest, errors.New("the form says neither redrive nor purge")}
+}
+
+const lineFor = time.Minute // to read a line: see package daemon
+
+// redrive redrives the chosen letters, and shows each outcome as it comes.
+func (s *server) redrive(w http.ResponseWriter, r *http.Request) error {
+	c, err := choice(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), filterMost)
+	defer cancel()
+	control := http.NewResponseController(w)
+	secure(w)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	write := func(part string, v any) {
+		_ = control.SetWriteDeadline(time.Now().Add(lineFor))
+		if err := pages["result"].ExecuteTemplate(w, part, v); err != nil || control.Flush() != nil && ctx.Err() == nil {
+			cancel() // who asked has gone: the redrive ends between two letters
+		}
+	}
+	f := s.frame("Redrive", "letters", nil)
+	write("begin", f)
+	report, err := s.Redrive(ctx, c.IDs, c.filter, deadletter.How{Earlier: r.PostForm.Get("earlier") == "1", Told: func(o deadletter.Outcome) { write("outcome", o) }})
+	problem := ""
+	switch {
+	case ctx.Err() != nil:
+		problem = fmt.Sprintf("it was ended after %v, or because this page was closed: the rest is still parked", filterMost)
+	case err != nil:
+		problem = err.Error()
+	}
+	write("end", struct {
+		deadletter.Report
+		Problem string
+	}{report, problem})
+	return nil
+}
+
+// purge deletes the chosen letters.
+func (s *server) purge(w http.ResponseWriter, r *http.Request) error {
+	c, err := choice(r)
+	if err != nil {
+		return err
+	}
+	n, err := s.Purge(r.Context(), c.IDs, c.filter, false)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(lineFor)) // it may have waited for a redrive
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	return show(w, http.StatusOK, "purged", s.frame("Purged", "letters", struct {
+		N       int
+		Problem string
+	}{n, problem}))
+}
+
+// describe is a filter in words.
+func (s search) Describe() string {
+	q := s.query()
+	q.Del("kind")
+	if len(q) == 0 {
+		return "every dead letter"
+	}
+	f, _, _ := filterOf(q)
+	return "every dead letter with " + letters.Query(f).Encode()
+}

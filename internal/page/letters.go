@@ -1,0 +1,125 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
+)
+
+const (
+	letterPage = 50               // rows: each has a box, whose ids a form sends
+	explainFor = 3 * time.Second  // what a route would do may be asked of tables
+	rawLimit   = "?payload=1"     // the whole letter, as JSON
+	filterMost = 10 * time.Minute // a redrive by filter, at most
+	listFor    = 20 * time.Second // a search that finds nothing reads all letters
+)
+
+// search is the form of a filter, as it was filled in.
+type search struct {
+	Kind, Route, Table, Key, Error, Since string
+}
+
+// filterOf reads the form of a filter. An empty field is no filter.
+func filterOf(form url.Values) (deadletter.Filter, search, error) {
+	q := url.Values{}
+	for _, name := range []string{"kind", "route", "table", "error", "since"} {
+		if v := strings.TrimSpace(form.Get(name)); v != "" {
+			q.Set(name, v)
+		}
+	}
+	for key := range strings.SplitSeq(form.Get("key"), "&") {
+		if key = strings.TrimSpace(key); key != "" {
+			q.Add("key", key)
+		}
+	}
+	f, err := letters.ParseFilter(q, time.Now())
+	if err != nil {
+		err = &statusError{http.StatusBadRequest, err}
+	}
+	return f, search{q.Get("kind"), q.Get("route"), q.Get("table"), strings.Join(q["key"], " & "), q.Get("error"), q.Get("since")}, err
+}
+
+// query is the search as the query of a URL.
+func (s search) query() url.Values {
+	q := url.Values{}
+	for name, v := range map[string]string{"kind": s.Kind, "route": s.Route, "table": s.Table, "key": s.Key, "error": s.Error, "since": s.Since} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	return q
+}
+
+// letters lists dead letters.
+func (s *server) letters(w http.ResponseWriter, r *http.Request) error {
+	f, form, err := filterOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), listFor)
+	defer cancel()
+	after := r.URL.Query().Get("after")
+	list, err := s.List(ctx, f, after, letterPage)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if list.Next != "" {
+		q := form.query()
+		q.Set("after", list.Next)
+		next = "/page/letters?" + q.Encode()
+	}
+	first := ""
+	if after != "" {
+		first = "/page/letters?" + form.query().Encode()
+	}
+	return show(w, http.StatusOK, "letters", s.frame("Dead letters", "letters", struct {
+		LetterList
+		Search      search
+		Filtered    bool
+		First, Next string
+		Counts      []deadletter.Count
+	}{list, form, !letters.ChoosesAll(f), first, next, s.Status().DeadLetters}))
+}
+
+// letter shows one dead letter.
+func (s *server) letter(w http.ResponseWriter, r *http.Request) error {
+	e, err := s.Show(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	body := struct {
+		letters.Outline
+		Keys       string
+		Attributes []attribute
+		More       int    // attributes that are left out
+		Text       string // a record without images: a message, or one that is no record
+		Cut        bool
+		Raw        string
+		Explained  []Explained
+		Redrive    []deadletter.Outcome // what a redrive would do
+	}{Outline: letters.OutlineOf(&e, true), Raw: "/deadletters/" + url.PathEscape(e.ID) + rawLimit}
+	body.Keys = cut(mostValue, string(body.Outline.Keys))
+	rec := e.Record()
+	body.Attributes, body.More = images(rec)
+	if len(body.Attributes) == 0 {
+		body.Text, body.Cut = cut(mostValue, strings.ToValidUTF8(string(e.Raw), "�")), len(e.Raw) > mostValue
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), explainFor)
+	defer cancel()
+	if e.Gap == nil && e.Ref == nil && rec.Err() == nil {
+		body.Explained = s.Explain(ctx, rec)
+	}
+	if e.Gap == nil {
+		_, err = s.Redrive(ctx, []string{e.ID}, deadletter.Filter{}, deadletter.How{DryRun: true, Told: func(o deadletter.Outcome) { body.Redrive = append(body.Redrive, o) }})
+		if err != nil && len(body.Redrive) == 0 {
+			body.Redrive = append(body.Redrive, deadletter.Outcome{ID: e.ID, Result: deadletter.Refused, Error: err.Error()})
+		}
+	}
+	return show(w, http.StatusOK, "letter", s.frame("Dead letter "+letters.ShortID(e.ID), "letters", body))
+}

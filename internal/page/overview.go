@@ -1,0 +1,154 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice/deadletter"
+)
+
+const (
+	worst     = 20 // rows of a list whose rest is a page of its own
+	nearLoss  = 12 // hours to the loss of data that are worth a look,
+	closeLoss = 6  // and that need somebody now
+)
+
+// overview is the first page.
+type overview struct {
+	Status
+	Alarms  []alarm // the worst first
+	Notes   []alarm // that somebody should know of
+	Hours   float64 // to the loss of data: the least of the tables
+	Lag     float64 // the largest
+	Rate    float64 // calls a second, of all routes
+	Letters int
+	Oldest  []Held
+	Shards  []Shard // that lag most, of all tables
+	More    int     // shards that lag less
+}
+
+// alarm is something that is wrong.
+type alarm struct {
+	Text string
+	Link string
+}
+
+func (s *server) overview(w http.ResponseWriter, _ *http.Request) error {
+	return s.live(w, "overview", "Overview", s.seen())
+}
+
+// seen is the overview of now.
+func (s *server) seen() overview {
+	o := overview{Status: s.Status(), Hours: retention.Hours()}
+	o.Tables = s.Tables()
+	for _, t := range o.Tables {
+		o.Hours, o.Lag = min(o.Hours, t.HoursToLoss), max(o.Lag, t.LagSeconds)
+		o.Shards = append(o.Shards, unsettled(t.Shards)...)
+	}
+	n := len(o.Shards)
+	o.Shards = worstShards(o.Shards, worst)
+	o.More = n - len(o.Shards)
+	slices.SortStableFunc(o.Tables, func(a, b Table) int { return cmp.Compare(a.HoursToLoss, b.HoursToLoss) })
+	slices.SortStableFunc(o.Routes, func(a, b Route) int {
+		return cmp.Or(cmp.Compare(badness(b), badness(a)), cmp.Compare(b.Failing, a.Failing))
+	})
+	for _, r := range o.Routes {
+		o.Rate += r.Last.Rate()
+	}
+	for _, c := range o.DeadLetters {
+		o.Letters += c.N
+	}
+	o.Oldest = s.Held()
+	o.Oldest = o.Oldest[:min(len(o.Oldest), worst)]
+	o.alarm()
+	return o
+}
+
+// alarm notes what is wrong.
+func (o *overview) alarm() {
+	if o.Hours < nearLoss {
+		note := alarm{fmt.Sprintf("In %s the stream deletes records that are not handled: data is lost then", hours(o.Hours)), "#tables"}
+		if o.Hours < closeLoss {
+			o.Alarms = append(o.Alarms, note)
+		} else {
+			o.Notes = append(o.Notes, note)
+		}
+	}
+	if o.Gaps > 0 {
+		o.Alarms = append(o.Alarms, alarm{plural(o.Gaps, "gap") + ": records were lost unread. Repair, then acknowledge", "/page/gaps"})
+	}
+	var outages, others []alarm
+	for _, reason := range o.Reasons {
+		if strings.HasPrefix(reason, "route ") {
+			outages = append(outages, alarm{reason, "#routes"})
+		} else {
+			others = append(others, alarm{Text: reason})
+		}
+	}
+	o.Alarms = append(append(o.Alarms, outages...), others...)
+	if o.Ready && o.Held > 0 {
+		o.Notes = append(o.Notes, alarm{plural(o.Held, "item") + " wait for a retry or a slow call", "/page/held"})
+	}
+	if o.Letters > 0 {
+		o.Notes = append(o.Notes, alarm{plural(o.Letters, "dead letter") + " wait for somebody", "/page/letters"})
+	}
+}
+
+// Verdict is the whole page in a word.
+func (o overview) Verdict() string {
+	switch {
+	case !o.Ready:
+		return "not ready"
+	case len(o.Alarms) > 0 || len(o.Notes) > 0:
+		return "ready, look below"
+	}
+	return "ready"
+}
+
+// Level is how bad it is: good, look or bad.
+func (o overview) Level() string {
+	switch {
+	case !o.Ready || len(o.Alarms) > 0:
+		return "bad"
+	case len(o.Notes) > 0:
+		return "look"
+	}
+	return "good"
+}
+
+// badness orders routes.
+func badness(r Route) int {
+	switch r.State {
+	case "outage":
+		return 5
+	case "partial outage":
+		return 4
+	case "recovering":
+		return 3
+	case "overloaded":
+		return 2
+	}
+	if r.Error != "" || r.Failing > 0 {
+		return 1
+	}
+	return 0
+}
+
+// held shows the items that wait.
+func (s *server) held(w http.ResponseWriter, r *http.Request) error {
+	all := s.Held()
+	if route := r.URL.Query().Get("route"); route != "" {
+		all = slices.DeleteFunc(all, func(h Held) bool { return h.Route != route })
+	}
+	p := paged(r, len(all))
+	return s.live(w, "held", "Held items", struct {
+		Held []Held
+		part
+	}{all[p.From:p.To], p})
+}
+
+// letterLink is where the letters of a count are.
+func letterLink(c deadletter.Count) string { return "/page/letters?" + countQuery(c).Encode() }

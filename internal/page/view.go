@@ -1,0 +1,199 @@
+package page
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/holders"
+	"github.com/sluicehq/sluice/internal/letters"
+)
+
+// Daemon is what the page shows and changes. Its methods are safe for concurrent use,
+// and quick but for those with a context.
+type Daemon interface {
+	Status() Status
+	Tables() []Table // each with all of its shards, in any order
+	Held() []Held    // the oldest first
+	Gaps() []Gap
+	// Acknowledge acknowledges the gaps with these ids.
+	Acknowledge(ctx context.Context, ids []string) error
+	// Workers lists the processes that share the state; none without such.
+	Workers(ctx context.Context) ([]holders.Worker, error)
+	Settings() Settings
+	Letters
+}
+
+// Letters are the dead letters of a daemon. Show takes the beginning of an id, the
+// others take whole ids.
+type Letters interface {
+	List(ctx context.Context, f deadletter.Filter, after string, limit int) (LetterList, error)
+	Show(ctx context.Context, id string) (deadletter.Entry, error)
+	// Explain says what each route would do with a record, without doing it; nil if that
+	// cannot be told.
+	Explain(ctx context.Context, rec *sluice.Record) []Explained
+	// Redrive redrives the letters with these ids, or those that f chooses if there are none.
+	Redrive(ctx context.Context, ids []string, f deadletter.Filter, how deadletter.How) (deadletter.Report, error)
+	// Purge deletes the letters with these ids, or those that f chooses if there are none.
+	Purge(ctx context.Context, ids []string, f deadletter.Filter, dryRun bool) (int, error)
+}
+
+// LetterList is some dead letters.
+type LetterList struct {
+	Letters    []letters.Outline
+	Next       string // the id to go on behind; empty at the end
+	Unreadable string // names entries that cannot be read
+}
+
+// Status is the daemon at a glance.
+type Status struct {
+	Application string             `json:"application"`
+	Version     string             `json:"version"`
+	Config      string             `json:"config"`           // fingerprint of the configuration
+	Worker      string             `json:"worker,omitempty"` // its name in the state; empty without tables
+	Started     time.Time          `json:"started"`
+	Ready       bool               `json:"ready"`
+	Reasons     []string           `json:"reasons"` // why it is not
+	Tables      []Table            `json:"tables"`  // each with the shards that lag most
+	Queues      []Queue            `json:"queues"`
+	Backfills   []Backfill         `json:"backfills"`
+	Routes      []Route            `json:"routes"` // in the order of the configuration
+	Held        int                `json:"held"`   // items that wait
+	Gaps        int                `json:"gaps"`   // that nobody has acknowledged
+	DeadLetters []deadletter.Count `json:"deadLetters"`
+	CountedAt   time.Time          `json:"deadLettersCountedAt,omitzero"`
+}
+
+// Table is a table whose stream is read. HoursToLoss is the time until the stream
+// deletes the oldest record that is not settled.
+type Table struct {
+	Table       string  `json:"table"`
+	LagSeconds  float64 `json:"lagSeconds"` // the largest of its shards
+	HoursToLoss float64 `json:"hoursToLoss"`
+	Unsettled   uint64  `json:"unsettled"`
+	Open        int     `json:"openShards"` // not settled to their end, whoever reads them
+	Reading     int     `json:"reading"`    // by this worker
+	Settled     int     `json:"settled"`
+	Shards      []Shard `json:"shards,omitempty"`
+}
+
+// Shard is a shard of a stream. This worker knows lag, unsettled, last poll and error
+// of a shard only if it reads it.
+type Shard struct {
+	Table       string    `json:"table"`
+	ID          string    `json:"id"`
+	Parent      string    `json:"parent,omitempty"`
+	State       string    `json:"state"` // see the constants
+	Reading     bool      `json:"reading"`
+	Owner       string    `json:"owner,omitempty"`
+	Position    string    `json:"position,omitempty"` // of the last settled record
+	LagSeconds  float64   `json:"lagSeconds"`
+	HoursToLoss float64   `json:"hoursToLoss"`
+	Unsettled   uint64    `json:"unsettled"`
+	LastPoll    time.Time `json:"lastPoll,omitzero"`
+	Error       string    `json:"error,omitempty"` // of the last poll
+}
+
+// States of a shard.
+const (
+	Open    = "open"    // DynamoDB writes to it
+	Closed  = "closed"  // no new records come, and some are not settled
+	Settled = "settled" // to its end
+	Halted  = "halted"  // at a gap
+)
+
+// Queue is a queue that is consumed.
+type Queue struct {
+	Queue         string  `json:"queue"`
+	InHand        int     `json:"inHand"`
+	OldestSeconds float64 `json:"oldestSeconds"`
+}
+
+// Backfill is the reading of a whole table.
+type Backfill struct {
+	Table    string `json:"table"`
+	Settled  int64  `json:"settled"`
+	Expected int64  `json:"expected"` // about
+	Finished bool   `json:"finished"`
+}
+
+// Route is a route: how it is, and its last hour.
+type Route struct {
+	Route   string    `json:"route"`
+	State   string    `json:"state"` // see [flow.State]
+	Since   time.Time `json:"since,omitzero"`
+	Failing int       `json:"failingItems"`
+	Waiting int       `json:"waitingRecords"`
+	Limit   int       `json:"concurrencyLimit"` // learned; 0: none
+	Error   string    `json:"error,omitempty"`  // of the last call that failed
+	Last    Point     `json:"last"`             // the newest whole point of Hour
+	Hour    []Point   `json:"hour"`             // the oldest first
+}
+
+// Points of a route: one for each PointEvery of the last hour.
+const (
+	PointEvery = 30 * time.Second
+	PointCount = 120
+)
+
+// Point is what a route did within PointEvery.
+type Point struct {
+	Done    uint32  `json:"done"`
+	Skipped uint32  `json:"skipped"`
+	Failed  uint32  `json:"failed"` // calls that will be tried again
+	Parked  uint32  `json:"parked"`
+	P50     float32 `json:"p50Seconds"` // of a call; 0 without calls
+	P99     float32 `json:"p99Seconds"`
+}
+
+// Rate is the calls a second.
+func (p Point) Rate() float64 {
+	return float64(p.Done+p.Skipped+p.Failed+p.Parked) / PointEvery.Seconds()
+}
+
+// Held is an item whose changes wait.
+type Held struct {
+	Source     string  `json:"source"` // stream, backfill or queue
+	Table      string  `json:"table"`
+	Shard      string  `json:"shard,omitempty"`
+	Sequence   string  `json:"sequence,omitempty"`
+	Key        string  `json:"key"` // a hash
+	Route      string  `json:"route"`
+	Attempts   int     `json:"attempts"`
+	AgeSeconds float64 `json:"ageSeconds"`
+	Bytes      int64   `json:"bytes"`
+	Stuck      bool    `json:"stuck"`
+	Error      string  `json:"error,omitempty"`
+}
+
+// Gap is a range of a shard that was lost unread, and that nobody has acknowledged.
+type Gap struct {
+	ID     string    `json:"id"`
+	Table  string    `json:"table"`
+	Found  time.Time `json:"found"`
+	Lost   string    `json:"lost"`             // which records
+	Repair []string  `json:"repair,omitempty"` // commands that repair the loss
+}
+
+// Settings are the configuration in force.
+type Settings struct {
+	Values []Setting `json:"values"`
+	File   string    `json:"file,omitempty"` // its text, with the names of variables, not their values
+}
+
+// Setting is one setting of the daemon.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Explained is what a route would do with a record.
+type Explained struct {
+	Route   string
+	Kind    string
+	Takes   bool
+	Why     string // it does not take the record
+	Effects []string
+	Error   string // it would fail
+}
