@@ -66,7 +66,6 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
 		o.EndpointName = c.endpointName("dynamodb", cfg)
 	}
-	o.File = cfg.Text()
 	var explain func(context.Context, *sluice.Record) []daemon.Explained // made with the routes
 	o.Explain = func(ctx context.Context, rec *sluice.Record) []daemon.Explained { return explain(ctx, rec) }
 	ctx, stop := context.WithCancel(ctx)

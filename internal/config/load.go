@@ -67,7 +67,7 @@ func Parse(name, dir string, text []byte, env func(string) (string, bool)) (*Con
 		return nil, Errors{one}
 	}
 	d := &decoder{source: &source{
-		name: name, dir: dir, text: string(text), at: map[string]place{}, from: map[string]string{}, names: map[string]asWritten{}, values: map[string]string{}, bad: map[string]bool{},
+		name: name, dir: dir, at: map[string]place{}, from: map[string]string{}, names: map[string]asWritten{}, values: map[string]string{}, bad: map[string]bool{},
 	}}
 	d.env = func(name string) (string, bool) {
 		if env == nil {

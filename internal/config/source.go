@@ -15,7 +15,6 @@ import (
 type source struct {
 	name   string
 	dir    string
-	text   string               // of the file
 	at     map[string]place     // by path; missing fields have none
 	from   map[string]string    // the file's text of values with variables, which may be secrets
 	names  map[string]asWritten // by path; names with variables in them

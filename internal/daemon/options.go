@@ -62,8 +62,6 @@ type Options struct {
 	// daemons of one application that differ. Default: the names of the routes.
 	Config string
 
-	// File is the text of the configuration, without the values of variables, for people.
-	File string
 	// Explain says what each route would do with a record, without doing it. It may be nil.
 	Explain func(context.Context, *sluice.Record) []Explained
 

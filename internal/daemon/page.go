@@ -118,7 +118,7 @@ func tablesShown(known []poller.KnownShard, reads []poller.Status, owners map[[2
 	table := func(name string) *page.Table {
 		i := slices.IndexFunc(tables, func(t page.Table) bool { return t.Table == name })
 		if i < 0 {
-			i, tables = len(tables), append(tables, page.Table{Table: name, HoursToLoss: streamRetention.Hours()})
+			i, tables = len(tables), append(tables, page.Table{Table: name, HoursToLoss: page.Unknown})
 		}
 		return &tables[i]
 	}
@@ -128,7 +128,7 @@ func tablesShown(known []poller.KnownShard, reads []poller.Status, owners map[[2
 	}
 	add := func(k poller.KnownShard) {
 		t := table(k.Shard.Table)
-		s := page.Shard{Table: k.Shard.Table, ID: k.Shard.ID, Parent: k.Parent, State: page.Open, Owner: owners[[2]string{k.Shard.StreamARN, k.Shard.ID}]}
+		s := page.Shard{Table: k.Shard.Table, ID: k.Shard.ID, Parent: k.Parent, State: page.Open, HoursToLoss: page.Unknown, Owner: owners[[2]string{k.Shard.StreamARN, k.Shard.ID}]}
 		i, reading := at[k.Shard]
 		delete(at, k.Shard)
 		switch {
@@ -146,10 +146,13 @@ func tablesShown(known []poller.KnownShard, reads []poller.Status, owners map[[2
 		if reading {
 			r := reads[i]
 			s.Reading, s.Owner, s.Position, s.LagSeconds, s.Unsettled, s.LastPoll, s.Error = true, me, r.Position, r.Lag.Seconds(), r.Unsettled, r.LastPoll, plain(r.Err)
-			s.HoursToLoss = max(0, streamRetention-r.Lag).Hours()
+			s.HoursToLoss = page.Hours(max(0, streamRetention-r.Lag).Hours())
 			t.Reading++
 			t.Unsettled += s.Unsettled
-			t.LagSeconds, t.HoursToLoss = max(t.LagSeconds, s.LagSeconds), min(t.HoursToLoss, s.HoursToLoss)
+			t.LagSeconds = max(t.LagSeconds, s.LagSeconds)
+			if t.HoursToLoss < 0 || s.HoursToLoss < t.HoursToLoss {
+				t.HoursToLoss = s.HoursToLoss
+			}
 		}
 		t.Shards = append(t.Shards, s)
 	}
@@ -258,8 +261,11 @@ func (d *shown) Purge(ctx context.Context, ids []string, f deadletter.Filter, dr
 		return n, err
 	}
 	for _, id := range ids {
-		if _, err := d.box.Find(ctx, id); errors.Is(err, deadletter.ErrNotFound) {
-			continue // somebody was faster
+		switch e, err := d.Show(ctx, id); {
+		case errors.Is(err, deadletter.ErrNotFound): // somebody was faster
+			continue
+		case err == nil && e.Gap != nil:
+			return n, fmt.Errorf("%s is a gap, which is acknowledged on the page Gaps", id)
 		}
 		if !dryRun {
 			if err := d.delete(ctx, id); err != nil {
@@ -278,7 +284,7 @@ func (d *shown) Settings() page.Settings {
 	if u, err := url.Parse(endpoint); err == nil {
 		endpoint = u.Redacted()
 	}
-	s := page.Settings{File: o.File}
+	var s page.Settings
 	for _, one := range []struct {
 		name  string
 		value any

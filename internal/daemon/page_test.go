@@ -40,7 +40,7 @@ func (v *visitor) ask(method, path string, form url.Values, change ...func(*http
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	r.Header.Set("Accept", "text/html,*/*;q=0.8")
+	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	if method == "POST" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", v.base)
@@ -115,7 +115,7 @@ func TestPageOfADaemon(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"/":                        {"holding", "ready, look below", "work", "works", "/page/shards?table=orders", "not\tyet"},
 		"/page/shards":             {table.Shards()[0].ID, "open", "(this worker)"},
-		"/page/letters/" + id[:44]: {"never", "secret", "poison", "would"},
+		"/page/letters/" + id[:44]: {"never", "secret", "poison", "Redrive…"},
 		"/page/settings":           {svc.URL(), "TRIM_HORIZON"},
 		"/page/gaps":               {"No gap is open"},
 		"/api/status":              {`"application": "holding"`, `"hoursToLoss": 2`},
@@ -167,10 +167,10 @@ func TestTablesShown(t *testing.T) {
 	got := tablesShown(known, reads, map[[2]string]string{{"arn:a", "3"}: "other", {"arn:a", "2"}: "before", {"arn:a", "1"}: "before"}, "me")
 	want := []page.Table{
 		{Table: "a", LagSeconds: 72000, HoursToLoss: 4, Unsettled: 7, Open: 3, Reading: 1, Settled: 1, Shards: []page.Shard{
-			{Table: "a", ID: "1", State: page.Settled}, {Table: "a", ID: "2", Parent: "1", State: page.Closed, Reading: true, Owner: "me", Position: "p", LagSeconds: 72000, HoursToLoss: 4, Unsettled: 7, Error: "throttled"},
-			{Table: "a", ID: "3", Parent: "1", State: page.Open, Owner: "other"}, {Table: "a", ID: "4", State: page.Halted},
+			{Table: "a", ID: "1", State: page.Settled, HoursToLoss: page.Unknown}, {Table: "a", ID: "2", Parent: "1", State: page.Closed, Reading: true, Owner: "me", Position: "p", LagSeconds: 72000, HoursToLoss: 4, Unsettled: 7, Error: "throttled"},
+			{Table: "a", ID: "3", Parent: "1", State: page.Open, HoursToLoss: page.Unknown, Owner: "other"}, {Table: "a", ID: "4", State: page.Halted, HoursToLoss: page.Unknown},
 		}},
-		{Table: "b", HoursToLoss: 24, Open: 1, Shards: []page.Shard{{Table: "b", ID: "1", State: page.Open}}},
+		{Table: "b", HoursToLoss: page.Unknown, Open: 1, Shards: []page.Shard{{Table: "b", ID: "1", State: page.Open, HoursToLoss: page.Unknown}}},
 		{Table: "c", LagSeconds: 108000, Open: 1, Reading: 1, Shards: []page.Shard{{Table: "c", ID: "9", State: page.Open, Reading: true, Owner: "me", LagSeconds: 108000}}},
 	}
 	if !slices.EqualFunc(got, want, func(a, b page.Table) bool {
@@ -239,6 +239,9 @@ func TestShownLetters(t *testing.T) {
 	}
 	if n, err := d.Purge(t.Context(), nil, deadletter.Filter{}, false); n != 0 || err != nil { // the gap stays
 		t.Errorf("%d, %v", n, err)
+	}
+	if n, err := d.Purge(t.Context(), []string{l.ids[3]}, deadletter.Filter{}, false); n != 0 || err == nil {
+		t.Errorf("a purge of a gap: %d, %v", n, err)
 	}
 	if _, err := d.Show(t.Context(), l.ids[3]); err != nil {
 		t.Errorf("the gap: %v", err)

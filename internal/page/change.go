@@ -16,6 +16,7 @@ import (
 type chosen struct {
 	IDs    []string
 	All    bool
+	Until  string // of all: those that were parked before they were counted
 	Search search
 	filter deadletter.Filter
 }
@@ -27,11 +28,19 @@ func choice(r *http.Request) (c chosen, err error) {
 	if c.filter, c.Search, err = filterOf(r.PostForm); err != nil {
 		return c, err
 	}
+	if until := r.PostForm.Get("until"); until != "" {
+		if c.filter.Until, err = time.Parse(time.RFC3339Nano, until); err != nil {
+			return c, &statusError{http.StatusBadRequest, err}
+		}
+	}
 	switch {
 	case c.All:
 		c.IDs = nil
-		if c.filter.Kind == "" {
-			c.filter.Kind, c.Search.Kind = "record", "record" // a gap is acknowledged on purpose
+		switch c.filter.Kind {
+		case "":
+			c.filter.Kind, c.Search.Kind = "record", "record"
+		case "gap":
+			return c, &statusError{http.StatusBadRequest, errNoGaps}
 		}
 	case len(c.IDs) == 0:
 		return c, &statusError{http.StatusBadRequest, errors.New("no dead letter is selected: go back and select some")}
@@ -39,10 +48,21 @@ func choice(r *http.Request) (c chosen, err error) {
 	return c, nil
 }
 
+var errNoGaps = errors.New("gaps are acknowledged one by one, on the page Gaps: each says how to repair what was lost")
+
 const (
 	shownOutcomes = 200 // of a confirmation
 	confirmFor    = 20 * time.Second
 )
+
+// confirmed reads a form that confirm made: later letters are not meant.
+func confirmed(r *http.Request) (chosen, error) {
+	c, err := choice(r)
+	if err == nil && c.All && c.filter.Until.IsZero() {
+		err = &statusError{http.StatusBadRequest, errors.New("the form does not say until when: go back and confirm it")}
+	}
+	return c, err
+}
 
 // confirm shows what a redrive or a purge would do. It changes nothing.
 func (s *server) confirm(w http.ResponseWriter, r *http.Request) error {
@@ -52,9 +72,14 @@ func (s *server) confirm(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), confirmFor)
 	defer cancel()
+	if c.All {
+		c.filter.Until = time.Now()
+		c.Until = c.filter.Until.Format(time.RFC3339Nano)
+	}
 	body := struct {
 		chosen
 		N        int
+		Counted  bool
 		Outcomes []deadletter.Outcome
 		Report   deadletter.Report
 		More     int
@@ -69,10 +94,15 @@ func (s *server) confirm(w http.ResponseWriter, r *http.Request) error {
 				body.More++
 			}
 		}}
-		if body.Report, err = s.Redrive(ctx, c.IDs, c.filter, how); err != nil {
-			body.Problem = err.Error()
+		if c.All || len(c.IDs) == 1 { // a count of each id would read all letters each time
+			if body.Report, err = s.Redrive(ctx, c.IDs, c.filter, how); err != nil && len(body.Outcomes) == 0 {
+				body.Problem = err.Error()
+			}
+			body.N, body.Counted = len(body.Outcomes)+body.More, true
+			if ctx.Err() != nil {
+				body.Problem = "counting took too long: choose fewer by a filter"
+			}
 		}
-		body.N = len(body.Outcomes) + body.More
 		return show(w, http.StatusOK, "redrive", s.frame("Redrive", "letters", body))
 	case "purge":
 		if body.N, err = s.Purge(ctx, c.IDs, c.filter, true); err != nil {
@@ -87,7 +117,7 @@ const lineFor = time.Minute // to read a line: see package daemon
 
 // redrive redrives the chosen letters, and shows each outcome as it comes.
 func (s *server) redrive(w http.ResponseWriter, r *http.Request) error {
-	c, err := choice(r)
+	c, err := confirmed(r)
 	if err != nil {
 		return err
 	}
@@ -121,7 +151,7 @@ func (s *server) redrive(w http.ResponseWriter, r *http.Request) error {
 
 // purge deletes the chosen letters.
 func (s *server) purge(w http.ResponseWriter, r *http.Request) error {
-	c, err := choice(r)
+	c, err := confirmed(r)
 	if err != nil {
 		return err
 	}
@@ -140,7 +170,9 @@ func (s *server) purge(w http.ResponseWriter, r *http.Request) error {
 // describe is a filter in words.
 func (s search) Describe() string {
 	q := s.query()
-	q.Del("kind")
+	if q.Get("kind") == "record" {
+		q.Del("kind")
+	}
 	if len(q) == 0 {
 		return "every dead letter"
 	}

@@ -63,14 +63,16 @@ func seconds(s float64) string {
 	case d < time.Hour:
 		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 	case d < 48*time.Hour:
-		return hours(d.Hours())
+		return hours(Hours(d.Hours()))
 	default:
 		return fmt.Sprintf("%d days", int(d.Hours()/24))
 	}
 }
 
-func hours(h float64) string {
-	h = max(0, h)
+func hours(h Hours) string {
+	if h < 0 {
+		return "unknown"
+	}
 	if h < 1 {
 		return fmt.Sprintf("%d min", int(h*60))
 	}
@@ -132,8 +134,10 @@ func percent(part, whole int64) int64 {
 }
 
 // lossLevel is how bad it is that data is lost in so many hours.
-func lossLevel(h float64) string {
+func lossLevel(h Hours) string {
 	switch {
+	case h < 0:
+		return ""
 	case h < closeLoss:
 		return "bad"
 	case h < nearLoss:

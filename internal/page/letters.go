@@ -32,7 +32,7 @@ func filterOf(form url.Values) (deadletter.Filter, search, error) {
 			q.Set(name, v)
 		}
 	}
-	for key := range strings.SplitSeq(form.Get("key"), "&") {
+	for key := range strings.SplitSeq(form.Get("key"), " & ") {
 		if key = strings.TrimSpace(key); key != "" {
 			q.Add("key", key)
 		}
@@ -102,7 +102,6 @@ func (s *server) letter(w http.ResponseWriter, r *http.Request) error {
 		Cut        bool
 		Raw        string
 		Explained  []Explained
-		Redrive    []deadletter.Outcome // what a redrive would do
 	}{Outline: letters.OutlineOf(&e, true), Raw: "/deadletters/" + url.PathEscape(e.ID) + rawLimit}
 	body.Keys = cut(mostValue, string(body.Outline.Keys))
 	rec := e.Record()
@@ -114,12 +113,6 @@ func (s *server) letter(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	if e.Gap == nil && e.Ref == nil && rec.Err() == nil {
 		body.Explained = s.Explain(ctx, rec)
-	}
-	if e.Gap == nil {
-		_, err = s.Redrive(ctx, []string{e.ID}, deadletter.Filter{}, deadletter.How{DryRun: true, Told: func(o deadletter.Outcome) { body.Redrive = append(body.Redrive, o) }})
-		if err != nil && len(body.Redrive) == 0 {
-			body.Redrive = append(body.Redrive, deadletter.Outcome{ID: e.ID, Result: deadletter.Refused, Error: err.Error()})
-		}
 	}
 	return show(w, http.StatusOK, "letter", s.frame("Dead letter "+letters.ShortID(e.ID), "letters", body))
 }

@@ -21,7 +21,7 @@ type overview struct {
 	Status
 	Alarms  []alarm // the worst first
 	Notes   []alarm // that somebody should know of
-	Hours   float64 // to the loss of data: the least of the tables
+	Hours   Hours   // to the loss of data: the least of the tables
 	Lag     float64 // the largest
 	Rate    float64 // calls a second, of all routes
 	Letters int
@@ -42,10 +42,10 @@ func (s *server) overview(w http.ResponseWriter, _ *http.Request) error {
 
 // seen is the overview of now.
 func (s *server) seen() overview {
-	o := overview{Status: s.Status(), Hours: retention.Hours()}
+	o := overview{Status: s.Status(), Hours: Unknown}
 	o.Tables = s.Tables()
 	for _, t := range o.Tables {
-		o.Hours, o.Lag = min(o.Hours, t.HoursToLoss), max(o.Lag, t.LagSeconds)
+		o.Hours, o.Lag = o.Hours.less(t.HoursToLoss), max(o.Lag, t.LagSeconds)
 		o.Shards = append(o.Shards, unsettled(t.Shards)...)
 	}
 	n := len(o.Shards)
@@ -69,7 +69,7 @@ func (s *server) seen() overview {
 
 // alarm notes what is wrong.
 func (o *overview) alarm() {
-	if o.Hours < nearLoss {
+	if o.Hours >= 0 && o.Hours < nearLoss {
 		note := alarm{fmt.Sprintf("In %s the stream deletes records that are not handled: data is lost then", hours(o.Hours)), "#tables"}
 		if o.Hours < closeLoss {
 			o.Alarms = append(o.Alarms, note)

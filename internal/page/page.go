@@ -53,9 +53,10 @@ func Static() http.Handler {
 	})
 }
 
-// Wanted reports whether a request is a browser's that wants a page.
+// Wanted reports whether a request is a browser's that wants a page. Libraries of HTTP
+// accept text/html, too, but not XHTML.
 func Wanted(r *http.Request) bool {
-	return r.URL.Query().Get("format") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
+	return r.URL.Query().Get("format") == "" && strings.Contains(r.Header.Get("Accept"), "application/xhtml+xml")
 }
 
 // Locked answers whoever may not read: reasons are what everybody may know of why the

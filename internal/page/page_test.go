@@ -45,7 +45,7 @@ func (f *fake) Held() []Held                                      { return slice
 func (f *fake) Gaps() []Gap                                       { return f.gaps }
 func (f *fake) Workers(context.Context) ([]holders.Worker, error) { return f.workers, nil }
 func (f *fake) Settings() Settings {
-	return Settings{[]Setting{{"tables", hostile}}, "name: ${NAME}\n" + hostile}
+	return Settings{[]Setting{{"tables", hostile}}}
 }
 func (f *fake) Explain(context.Context, *sluice.Record) []Explained {
 	return []Explained{{Route: hostile, Takes: true, Effects: []string{hostile}}, {Route: "other", Why: "no"}}
@@ -163,7 +163,7 @@ func (f *fake) handler() http.Handler { return New(f, "shop", true) }
 // ask makes a request as a browser does.
 func ask(h http.Handler, method, target string, form url.Values, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://127.0.0.1:9464"+target, strings.NewReader(form.Encode()))
-	r.Header.Set("Accept", "text/html")
+	r.Header.Set("Accept", "text/html,application/xhtml+xml")
 	if method == "POST" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", "http://127.0.0.1:9464")
@@ -264,11 +264,11 @@ func TestPages(t *testing.T) {
 		"/page/gaps":                           {"Acknowledge…", "&lt;script&gt;"},
 		"/page/gaps/0123456789abcdef":          {"sluice audit --repair", `method="post"`},
 		"/page/workers":                        {"host/1/A", "silent", "<strong>ffff</strong>", "different configurations", "1 worker"},
-		"/page/settings":                       {"${NAME}", "v1.2.3", "&lt;script&gt;"},
+		"/page/settings":                       {"v1.2.3", "&lt;script&gt;"},
 		"/page/letters":                        {letters.ShortID(id), `value="` + id + `"`, "&lt;script&gt;"},
 		"/page/letters?key=pk%3Do-1":           {letters.ShortID(id), "Clear"},
 		"/page/letters?key=pk%3Do-2&route=":    {"No dead letter matches"},
-		"/page/letters/" + letters.ShortID(id): {"removed", "added", "changed", "true", "&lt;script&gt;alert(3)", "/deadletters/" + id, "other</strong>: does not take it", "would run"},
+		"/page/letters/" + letters.ShortID(id): {"removed", "added", "changed", "true", "&lt;script&gt;alert(3)", "/deadletters/" + id, "other</strong>: does not take it"},
 	} {
 		w := ask(h, "GET", path, nil)
 		if w.Code != 200 {
@@ -361,15 +361,25 @@ func TestChanges(t *testing.T) {
 	if body := w.Body.String(); w.Code != 200 || f.changes != 1 || !f.seenHow.Earlier || !strings.Contains(body, letters.ShortID(one)) || !strings.Contains(body, "<strong>1</strong> failed") {
 		t.Errorf("a redrive: %d, %d changes: %s", w.Code, f.changes, body)
 	}
-	w = ask(h, "POST", "/page/letters/purge", url.Values{"all": {"1"}, "key": {"pk=o-2"}}, func(r *http.Request) {
+	until := time.Now().Format(time.RFC3339Nano)
+	later := f.park(t, 9, "", `{"pk":{"S":"o-2"}}`) // nobody has confirmed it
+	if w := ask(h, "POST", "/page/letters/purge", url.Values{"all": {"1"}, "key": {"pk=o-2"}}); w.Code != 400 {
+		t.Errorf("a purge of all without a confirmation: %d", w.Code)
+	}
+	if w := ask(h, "POST", "/page/letters/confirm", url.Values{"all": {"1"}, "kind": {"gap"}, "do": {"purge"}}); w.Code != 400 {
+		t.Errorf("a purge of all gaps: %d", w.Code)
+	}
+	w = ask(h, "POST", "/page/letters/purge", url.Values{"all": {"1"}, "key": {"pk=o-2"}, "until": {until}}, func(r *http.Request) {
 		r.Header.Del("Origin")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 	})
 	if _, err := f.box.Get(t.Context(), two); w.Code != 200 || !errors.Is(err, deadletter.ErrNotFound) || !strings.Contains(w.Body.String(), "Purged 1 dead letter") {
 		t.Errorf("a purge by filter: %d, %v", w.Code, err)
 	}
-	if _, err := f.box.Get(t.Context(), one); err != nil {
-		t.Errorf("a purge took another letter: %v", err)
+	for _, other := range []string{one, later} {
+		if _, err := f.box.Get(t.Context(), other); err != nil {
+			t.Errorf("a purge took another letter: %v", err)
+		}
 	}
 	w = ask(h, "POST", "/page/gaps/0123456789abcdef", nil)
 	if w.Code != 303 || !slices.Equal(f.acknowledged, []string{"0123456789abcdef"}) {

@@ -6,12 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"time"
 )
-
-// retention is how long DynamoDB keeps the records of a stream.
-// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
-const retention = 24 * time.Hour
 
 const pageSize = 100 // rows
 

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -65,12 +66,43 @@ type Status struct {
 	CountedAt   time.Time          `json:"deadLettersCountedAt,omitzero"`
 }
 
-// Table is a table whose stream is read. HoursToLoss is the time until the stream
-// deletes the oldest record that is not settled.
+// Hours is the time until a stream deletes the oldest record that is not settled, of the
+// shards that this worker reads.
+type Hours float64
+
+// Unknown is the time of shards that this worker does not read; null in JSON.
+const Unknown Hours = -1
+
+// MarshalJSON implements [json.Marshaler].
+func (h Hours) MarshalJSON() ([]byte, error) {
+	if h < 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(h))
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (h *Hours) UnmarshalJSON(data []byte) error {
+	*h = Unknown
+	if string(data) == "null" {
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(h))
+}
+
+// less returns the smaller one that is known.
+func (h Hours) less(other Hours) Hours {
+	if h < 0 || other >= 0 && other < h {
+		return other
+	}
+	return h
+}
+
+// Table is a table whose stream is read.
 type Table struct {
 	Table       string  `json:"table"`
 	LagSeconds  float64 `json:"lagSeconds"` // the largest of its shards
-	HoursToLoss float64 `json:"hoursToLoss"`
+	HoursToLoss Hours   `json:"hoursToLoss"`
 	Unsettled   uint64  `json:"unsettled"`
 	Open        int     `json:"openShards"` // not settled to their end, whoever reads them
 	Reading     int     `json:"reading"`    // by this worker
@@ -78,7 +110,7 @@ type Table struct {
 	Shards      []Shard `json:"shards,omitempty"`
 }
 
-// Shard is a shard of a stream. This worker knows lag, unsettled, last poll and error
+// Shard is a shard of a stream. This worker knows lag, hours, unsettled, last poll and error
 // of a shard only if it reads it.
 type Shard struct {
 	Table       string    `json:"table"`
@@ -89,7 +121,7 @@ type Shard struct {
 	Owner       string    `json:"owner,omitempty"`
 	Position    string    `json:"position,omitempty"` // of the last settled record
 	LagSeconds  float64   `json:"lagSeconds"`
-	HoursToLoss float64   `json:"hoursToLoss"`
+	HoursToLoss Hours     `json:"hoursToLoss"`
 	Unsettled   uint64    `json:"unsettled"`
 	LastPoll    time.Time `json:"lastPoll,omitzero"`
 	Error       string    `json:"error,omitempty"` // of the last poll
@@ -179,7 +211,6 @@ type Gap struct {
 // Settings are the configuration in force.
 type Settings struct {
 	Values []Setting `json:"values"`
-	File   string    `json:"file,omitempty"` // its text, with the names of variables, not their values
 }
 
 // Setting is one setting of the daemon.
