@@ -46,8 +46,14 @@ type Accounts struct {
 }
 
 // New returns Accounts. own is the configuration of STS, with the credentials that
-// every role is assumed with. profile returns the credentials of a profile.
+// every role is assumed with. profile returns the credentials of a profile; nil: no
+// profile has any.
 func New(own aws.Config, profile func(name string) (aws.CredentialsProvider, error)) *Accounts {
+	if profile == nil {
+		profile = func(string) (aws.CredentialsProvider, error) {
+			return nil, errors.New("this program reads no profiles")
+		}
+	}
 	return &Accounts{own: own, profile: profile, roles: map[Role]aws.CredentialsProvider{}}
 }
 

@@ -37,9 +37,9 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("{}"))
 }
 
-// world has accounts that assume roles at a fake STS, and the configuration of a
+// newProcess returns accounts that assume roles at a fake STS, and the configuration of a
 // service of the process.
-func world(sts *ststest.Server) (*Accounts, aws.Config, *service) {
+func newProcess(sts *ststest.Server) (*Accounts, aws.Config, *service) {
 	own := aws.Config{Region: "eu-west-1", Retryer: func() aws.Retryer { return aws.NopRetryer{} }, Credentials: credentials.NewStaticCredentialsProvider("OWN", "secret", "")}
 	all := own.Copy()
 	all.HTTPClient = ststest.Client{Handler: sts}
@@ -63,7 +63,7 @@ func list(t *testing.T, cfg aws.Config) error {
 // process, and its credentials sign.
 func TestRoles(t *testing.T) {
 	sts := &ststest.Server{Roles: map[string]ststest.Role{writer: {Caller: "OWN", ExternalID: "shared/1"}, reader: {Caller: "OWN"}}}
-	all, own, calls := world(sts)
+	all, own, calls := newProcess(sts)
 	one := all.Within(own, Access{Field: "sinks.a.sqs.aws", Role: Role{writer, "shared/1", "orders"}})
 	two := all.Within(own, Access{Field: "sinks.b.dynamodb.aws", Region: "us-east-1", Role: Role{writer, "shared/1", "orders"}})
 	if len(sts.Calls()) != 0 {
@@ -98,7 +98,7 @@ func TestRoles(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sts := &ststest.Server{Roles: map[string]ststest.Role{writer: {Caller: "OWN"}}}
-		all, own, _ := world(sts)
+		all, own, _ := newProcess(sts)
 		cfg := all.Within(own, Access{Role: Role{ARN: writer}})
 		for _, after := range []struct {
 			wait  time.Duration
@@ -147,7 +147,7 @@ func TestRoleErrors(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			all, own, calls := world(tt.sts)
+			all, own, calls := newProcess(tt.sts)
 			err := list(t, all.Within(own, tt.at))
 			if err == nil || len(calls.callers) > 0 {
 				t.Fatalf("%v, and %d calls of the service", err, len(calls.callers))
@@ -170,7 +170,7 @@ func TestRoleErrors(t *testing.T) {
 
 // A role waits for an STS that cannot be reached, as for a service that is down.
 func TestUnreachable(t *testing.T) {
-	all, own, _ := world(&ststest.Server{})
+	all, own, _ := newProcess(&ststest.Server{})
 	all.own.HTTPClient = nil
 	all.own.BaseEndpoint = aws.String("http://127.0.0.1:1")
 	err := list(t, all.Within(own, Access{Role: Role{ARN: writer}}))
@@ -182,7 +182,7 @@ func TestUnreachable(t *testing.T) {
 // The endpoint of a source or sink wins over that around it, and over the SDK's variable.
 func TestEndpoint(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_SQS", "http://variable.example.com")
-	all, own, _ := world(&ststest.Server{})
+	all, own, _ := newProcess(&ststest.Server{})
 	own.BaseEndpoint = aws.String("http://outer.example.com")
 	var hosts []string
 	own.HTTPClient = ststest.Client{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -206,7 +206,7 @@ func TestEndpoint(t *testing.T) {
 // The tables that are read are in the account of source, all else in that of the top.
 func TestServices(t *testing.T) {
 	sts := &ststest.Server{Roles: map[string]ststest.Role{writer: {Caller: "OWN"}, reader: {Caller: "OWN"}}}
-	all, own, calls := world(sts)
+	all, own, calls := newProcess(sts)
 	of := all.Services(func(string) aws.Config { return own }, Access{Field: "aws", Role: Role{ARN: writer}}, Access{Field: "source.aws", Role: Role{ARN: reader}})
 	for _, service := range []string{"dynamodb", "sqs", State, "sts"} {
 		if err := list(t, of(service)); err != nil {
@@ -215,5 +215,14 @@ func TestServices(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ASIAREADER", "ASIAWRITER", "ASIAWRITER", "OWN"}, calls.callers); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A program without profiles says so, and does not end.
+func TestNoProfiles(t *testing.T) {
+	cfg := New(aws.Config{}, nil).Within(aws.Config{}, Access{Field: "sinks.jobs.sqs.aws", Profile: "other"})
+	_, err := cfg.Credentials.Retrieve(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "sinks.jobs.sqs.aws.profile: cannot use profile other") {
+		t.Errorf("a profile where there are none: %v", err)
 	}
 }

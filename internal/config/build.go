@@ -30,7 +30,7 @@ type Setup struct {
 	// "sqs", "opensearch"), endpoint included.
 	AWS func(service string) aws.Config
 	// Accounts are for the aws of sinks. Default: roles are assumed by AWS("sts"), and
-	// there are no profiles.
+	// a profile is an error.
 	Accounts *accounts.Accounts
 
 	Logger *slog.Logger // default slog.Default()

@@ -53,7 +53,7 @@ func (s *sinks) together(field string, tables ...string) error {
 	return nil
 }
 
-// oneSide returns an error for tables of which source names some, and not all.
+// oneSide returns an error if source names some of the tables and not all.
 func oneSide(read func(string) bool, tables []string) error {
 	var source, other []string
 	for _, t := range tables {

@@ -69,7 +69,7 @@ func (d *shown) Status() page.Status {
 }
 
 // routesShown lists all routes. A route that fails for all messages of a queue has two
-// states, of which the second counts.
+// states: the second counts.
 func (d *shown) routesShown() []page.Route {
 	all := []page.Route{}
 	for i, r := range d.routes.Routes() {
@@ -111,8 +111,8 @@ func (d *shown) Tables() []page.Table {
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
 const streamRetention = 24 * time.Hour
 
-// tablesShown joins what is known of shards: the lineage, those that this worker reads,
-// and the owners of the fleet by stream and id.
+// tablesShown joins the lineage of the shards with the status of the shards that this
+// worker reads, and with the owners of the fleet by stream and id.
 func tablesShown(known []poller.KnownShard, reads []poller.Status, owners map[[2]string]string, me string) []page.Table {
 	var tables []page.Table
 	table := func(name string) *page.Table {

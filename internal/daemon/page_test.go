@@ -148,7 +148,7 @@ func TestPageOfADaemon(t *testing.T) {
 		t.Error("the letter is still there")
 	}
 	if strings.Contains(c.output(), "secret") {
-		t.Error("the log has what is in the items")
+		t.Error("the log has the contents of items")
 	}
 	c.signal(syscall.SIGTERM)
 	c.exit()
@@ -214,7 +214,7 @@ func TestAcknowledgeSome(t *testing.T) {
 	}
 }
 
-// Letters of one item are redriven in order, and what is gone meanwhile is left out.
+// Letters of one item are redriven in order. A letter that is gone meanwhile is left out.
 func TestShownLetters(t *testing.T) {
 	l := newLetters(t, t.Context())
 	d := &shown{letterServer: &letterServer{ctx: t.Context(), box: l.box, routes: l.routes, logger: slog.New(slog.NewTextHandler(&l.log, nil))}}

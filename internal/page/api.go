@@ -79,7 +79,7 @@ func worstOf(tables []Table, n int) []Table {
 	return notNil(tables)
 }
 
-// workers shows the workers of the fleet: those that live, or that have shards, first.
+// workers shows the workers of the fleet. The living and the holders of shards come first.
 func (s *server) workers(w http.ResponseWriter, r *http.Request) error {
 	all, err := s.Workers(r.Context())
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,23 @@ func TestWanted(t *testing.T) {
 		if Wanted(r) != tt.want {
 			t.Errorf("%s of %q: %v", tt.target, tt.accept, !tt.want)
 		}
+	}
+}
+
+// The script asks for the page as a browser does: else it would get the text of /.
+func TestScriptWantsThePage(t *testing.T) {
+	script, err := static.ReadFile("static/page.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepts := regexp.MustCompile(`Accept: "([^"]*)"`).FindAllSubmatch(script, -1)
+	if len(accepts) != 1 {
+		t.Fatalf("the script has %d Accept headers", len(accepts))
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Accept", string(accepts[0][1]))
+	if !Wanted(r) {
+		t.Errorf("Accept %q gets no page", accepts[0][1])
 	}
 }
 

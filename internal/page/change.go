@@ -16,7 +16,7 @@ import (
 type chosen struct {
 	IDs    []string
 	All    bool
-	Until  string // of all: those that were parked before they were counted
+	Until  string // of all: only letters that were parked before this time
 	Search search
 	filter deadletter.Filter
 }
@@ -48,7 +48,7 @@ func choice(r *http.Request) (c chosen, err error) {
 	return c, nil
 }
 
-var errNoGaps = errors.New("gaps are acknowledged one by one, on the page Gaps: each says how to repair what was lost")
+var errNoGaps = errors.New("gaps are acknowledged one by one, on the page Gaps: each says how to repair the loss")
 
 const (
 	shownOutcomes = 200 // of a confirmation
@@ -110,7 +110,7 @@ func (s *server) confirm(w http.ResponseWriter, r *http.Request) error {
 		}
 		return show(w, http.StatusOK, "purge", s.frame("Purge", "letters", body))
 	}
-	return &statusError{http.StatusBadRequest, errors.New("the form says neither redrive nor purge")}
+	return &statusError{http.StatusBadRequest, errors.New("the form names no action: want redrive or purge")}
 }
 
 const lineFor = time.Minute // to read a line: see package daemon

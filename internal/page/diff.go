@@ -14,7 +14,7 @@ type attribute struct {
 	Old, New string // JSON
 	In       string // both, old or new: the images that have it
 	Changed  bool
-	Cut      bool // a value is longer than what is shown
+	Cut      bool // a value is not shown whole
 }
 
 const (

@@ -4,7 +4,7 @@
 // asks for them again every few seconds. Nothing comes from another host. A GET changes
 // nothing. A change is a form of a page of its own, which says what it will do.
 //
-//	view.go     what is shown: the shapes of the JSON API
+//	view.go     the shapes of the JSON API
 //	page.go     paths, headers, who may change something
 //	api.go      the JSON API
 //	overview.go the first page: the worst first

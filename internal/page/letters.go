@@ -98,7 +98,7 @@ func (s *server) letter(w http.ResponseWriter, r *http.Request) error {
 		Keys       string
 		Attributes []attribute
 		More       int    // attributes that are left out
-		Text       string // a record without images: a message, or one that is no record
+		Text       string // a record without images: a message, or an unreadable record
 		Cut        bool
 		Raw        string
 		Explained  []Explained

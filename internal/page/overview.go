@@ -67,7 +67,7 @@ func (s *server) seen() overview {
 	return o
 }
 
-// alarm notes what is wrong.
+// alarm lists the troubles.
 func (o *overview) alarm() {
 	if o.Hours >= 0 && o.Hours < nearLoss {
 		note := alarm{fmt.Sprintf("In %s the stream deletes records that are not handled: data is lost then", hours(o.Hours)), "#tables"}

@@ -9,7 +9,7 @@ import (
 const sparkWidth, sparkHeight = PointCount, 24
 
 // sparkline draws the calls of the last hour as a line, and under it, in another
-// colour, those that failed. Only numbers are in it.
+// colour, the failed calls. Only numbers are in it.
 func sparkline(hour []Point) template.HTML {
 	most := float64(1)
 	for _, p := range hour {

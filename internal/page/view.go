@@ -34,9 +34,9 @@ type Letters interface {
 	// Explain says what each route would do with a record, without doing it; nil if that
 	// cannot be told.
 	Explain(ctx context.Context, rec *sluice.Record) []Explained
-	// Redrive redrives the letters with these ids, or those that f chooses if there are none.
+	// Redrive redrives the letters with these ids, or without ids the letters that f selects.
 	Redrive(ctx context.Context, ids []string, f deadletter.Filter, how deadletter.How) (deadletter.Report, error)
-	// Purge deletes the letters with these ids, or those that f chooses if there are none.
+	// Purge deletes the letters with these ids, or without ids the letters that f selects.
 	Purge(ctx context.Context, ids []string, f deadletter.Filter, dryRun bool) (int, error)
 }
 
@@ -90,7 +90,7 @@ func (h *Hours) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(h))
 }
 
-// less returns the smaller one that is known.
+// less returns the smaller known time.
 func (h Hours) less(other Hours) Hours {
 	if h < 0 || other >= 0 && other < h {
 		return other

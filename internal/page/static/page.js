@@ -25,7 +25,7 @@
   };
 
   const refresh = async () => {
-    const response = await fetch(location.href, {headers: {Accept: "text/html"}, redirect: "error", signal: AbortSignal.timeout(20000)});
+    const response = await fetch(location.href, {headers: {Accept: "application/xhtml+xml,text/html"}, redirect: "error", signal: AbortSignal.timeout(20000)});
     if (response.status === 401) { location.reload(); return; }
     if (!response.ok) throw new Error("status " + response.status);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
