@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,10 +16,10 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// listed counts the rows that lists read.
+// listed counts the rows that lists read. Partitions are listed at the same time.
 type listed struct {
 	rows.Table
-	rows int
+	rows atomic.Int64
 }
 
 func (l *listed) List(ctx context.Context, partition, after string, limit int) iter.Seq2[rows.Row, error] {
@@ -29,7 +30,7 @@ func (l *listed) List(ctx context.Context, partition, after string, limit int) i
 			}
 		}
 	})
-	l.rows += len(all)
+	l.rows.Add(int64(len(all)))
 	return func(yield func(rows.Row, error) bool) {
 		for _, row := range all {
 			if !yield(row, nil) {
@@ -48,15 +49,15 @@ func TestShardsReadsFinishedOnesSeldom(t *testing.T) {
 		if _, err := s.Start(t.Context(), stream, state.Start{Position: "TRIM_HORIZON"}); err != nil {
 			t.Fatal(err)
 		}
-		list := func(when string, want int) {
+		list := func(when string, want int64) {
 			t.Helper()
-			l.rows = 0
+			l.rows.Store(0)
 			got, err := s.Shards(t.Context(), stream)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l.rows != want {
-				t.Errorf("%s: %d rows are read, want %d", when, l.rows, want)
+			if read := l.rows.Load(); read != want {
+				t.Errorf("%s: %d rows are read, want %d", when, read, want)
 			}
 			all, err := over(l.Table).Shards(t.Context(), stream)
 			if err != nil || !slices.Equal(got, all) {
