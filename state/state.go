@@ -121,7 +121,7 @@ type Store interface {
 	// claimed a shard of this one after it was silent: a fenced owner never
 	// lives again.
 	//
-	// A store that several processes share may have two more methods. Who wraps such
+	// A store that several processes share may have three more methods. Who wraps such
 	// a store must pass them on.
 	//
 	//	SilentAfter() time.Duration
@@ -136,6 +136,11 @@ type Store interface {
 	// a second a shard has. A poller asks before its first claim, then again
 	// and again, and with leaving when it stops: then others learn that they may have
 	// all its shards.
+	//
+	//	Ended() <-chan struct{}
+	//
+	// returns a channel that is closed once another owner has ended. A poller then
+	// claims at once what it waits for.
 	Heartbeat(ctx context.Context, owner string) error
 
 	Close() error

@@ -30,7 +30,7 @@ func (s *stream) weigh(f found) {
 	for _, l := range f.shards {
 		delete(s.absent, l.ID)
 	}
-	if !s.forest.Plausible(f.shards) {
+	if !f.read || !s.forest.Plausible(f.shards) {
 		return
 	}
 	was := s.absent

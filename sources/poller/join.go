@@ -159,6 +159,7 @@ func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string)
 	}
 	fresh := s.forest.Merge(l.shards, l.began)
 	s.forest.Remember(stored)
+	s.storedAt = time.Now()
 	for id, it := range latest {
 		s.forest.StartLatest(id, it)
 	}

@@ -12,6 +12,7 @@ type owner struct {
 	base   string
 	name   atomic.Pointer[string]
 	silent time.Duration // of an owner before others may claim its shards; 0: the store has one process
+	ended  func() <-chan struct{}
 	proof  atomic.Pointer[proof]
 }
 
@@ -26,6 +27,9 @@ type proof struct {
 // shared is a store that several processes share.
 type shared interface{ SilentAfter() time.Duration }
 
+// ender returns a channel that is closed once another owner has ended.
+type ender interface{ Ended() <-chan struct{} }
+
 // Owner returns the name under which the poller claims shards now. It changes when the
 // store finds the poller silent.
 func (p *Poller) Owner() string { return p.owner.now() }
@@ -37,6 +41,10 @@ func (o *owner) begin(name string, store any) {
 	o.name.Store(&name)
 	if s, ok := store.(shared); ok {
 		o.silent = s.SilentAfter()
+	}
+	o.ended = func() <-chan struct{} { return nil }
+	if s, ok := store.(ender); ok {
+		o.ended = s.Ended
 	}
 	o.proof.Store(&proof{newer: make(chan struct{})})
 }

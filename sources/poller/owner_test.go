@@ -188,3 +188,43 @@ func TestHeartbeatsAreOftenEnough(t *testing.T) {
 		t.Errorf("New with too few heartbeats: %v", err)
 	}
 }
+
+// heldStore is a store in which another owner has all shards until it ends.
+type heldStore struct {
+	sharedStore
+	over  atomic.Bool
+	ended chan struct{}
+}
+
+func (h *heldStore) Ended() <-chan struct{} {
+	if h.over.Load() {
+		return nil
+	}
+	return h.ended
+}
+
+func (h *heldStore) Claim(ctx context.Context, st state.Stream, id, parent, owner string) (state.Shard, error) {
+	if !h.over.Load() {
+		return state.Shard{}, state.ErrHeld
+	}
+	return h.Store.Claim(ctx, st, id, parent, owner)
+}
+
+// The shards of an owner that has ended are claimed at once, not when their turn comes.
+func TestClaimsAtTheEndOfAnOwner(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), &heldStore{sharedStore: sharedStore{Store: state.NewMemory()}, ended: make(chan struct{})}
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "x")
+		var got sink
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(10*time.Second + heldRetry/2)
+		want(t, "handled while another owner has them", got.all(), "")
+		store.over.Store(true)
+		close(store.ended)
+		pass(heldRetry / 10)
+		want(t, "handled after its end", got.all(), "a/1")
+		r.mustEnd()
+	})
+}

@@ -18,6 +18,9 @@ const (
 	deadlyRetry = 10 * time.Second       // for a shard that ends its workers
 	fewLooks    = 3                      // child listings at a time; for more, a full listing is cheaper
 	goneRetry   = 5 * time.Second        // for a shard that is listed but was denied, or failed
+	// storedEvery is between two reads of a shared store's shards by a worker that waits
+	// for no shard. Who waits for one reads them at each listing.
+	storedEvery = 5 * time.Minute
 )
 
 // stream reads all shards of one stream, each in its turn.
@@ -48,6 +51,7 @@ type stream struct {
 	due      map[string]*gauge // by shard; see due.go
 	children sync.WaitGroup    // goroutines that report to run
 	unlisted bool              // begun from stored shards: the first listing is still to come
+	storedAt time.Time         // last read of the stored shards
 
 	mu       sync.Mutex // guards the fields below
 	heardAt  time.Time  // last good listing; at first, the start of the stream
@@ -74,6 +78,7 @@ type found struct {
 	listing
 	parent string // whose children; empty: full listing
 	round  int    // stream.round at the request
+	read   bool   // stored was read
 	stored []state.Shard
 	err    error
 	asked  *answers // verdicts on parents; then all other fields are empty
@@ -98,7 +103,7 @@ func (s *stream) run(ctx context.Context) error {
 	s.review()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	stopped := ctx.Done()
+	stopped, ended := ctx.Done(), s.p.owner.ended()
 	for {
 		if ctx.Err() != nil && s.running == 0 && s.looking == 0 && !s.asking {
 			return errors.Join(s.errs...)
@@ -125,6 +130,9 @@ func (s *stream) run(ctx context.Context) error {
 			s.stirred()
 			s.soon = soon
 			s.review()
+		case <-ended:
+			ended = s.p.owner.ended()
+			s.forest.Hasten(time.Now(), heldRetry)
 		case <-timer.C:
 			if s.looking == 0 && !time.Now().Before(s.listAt) {
 				s.look(ctx, "", finds)
@@ -172,7 +180,7 @@ func (s *stream) clear(ends <-chan outcome, finds <-chan found) {
 // renew resets the stream. The store has everything that matters.
 func (s *stream) renew() {
 	s.ready, s.running, s.looking, s.asking, s.errs = false, 0, 0, false, nil
-	s.forest, s.aged, s.ending = lineage.New(), aged{}, ending{}
+	s.forest, s.aged, s.ending, s.storedAt = lineage.New(), aged{}, ending{}, time.Time{}
 }
 
 // lineage returns how far the shards are.
@@ -260,6 +268,7 @@ func (s *stream) halt(shard Shard) {
 func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 	s.looking++
 	f := found{parent: parent, round: s.round}
+	f.read = parent == "" && (s.p.owner.silent == 0 || s.forest.Count().Waiting > 0 || time.Since(s.storedAt) >= storedEvery)
 	forget := s.forget
 	s.children.Go(func() {
 		if err := recovered(func() (err error) {
@@ -267,7 +276,9 @@ func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 				f.listing, err = s.discovery.children(ctx, parent)
 			} else if f.listing, err = s.discovery.list(ctx); err == nil {
 				s.forgetRows(ctx, forget, f.listing)
-				f.stored, err = s.p.store.shards(ctx, s.id)
+				if f.read {
+					f.stored, err = s.p.store.shards(ctx, s.id)
+				}
 			}
 			return err
 		}); err != nil {
@@ -285,8 +296,11 @@ func (s *stream) merge(f found) {
 			s.failing, s.soon = false, soon
 		}
 		fresh = s.forest.Merge(f.shards, f.began)
-		s.forest.Remember(f.stored)
-		s.p.checkpoints.Check(s.id, f.stored)
+		if f.read {
+			s.storedAt = time.Now()
+			s.forest.Remember(f.stored)
+			s.p.checkpoints.Check(s.id, f.stored)
+		}
 		s.listed(f.status)
 		s.concluded(f, fresh)
 		if f.parent == "" {

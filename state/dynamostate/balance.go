@@ -31,9 +31,12 @@ const (
 	// whose turn to end comes last in a rolling deployment.
 	recently = 5 * time.Minute
 	together = 10 * time.Second
-	// announceFor is from an offer to the release: the receiver's heartbeat finds the
+	// announceFor is from an offer to the first release: the receiver's heartbeat finds the
 	// offer, and its next claim waits for the release.
 	announceFor = 1750 * time.Millisecond
+	// spreadFor is the time from the first release of an offer to the last: nobody reads a
+	// shard while it moves, and many moves at once take longer.
+	spreadFor = 2 * time.Second
 	// giveFor is how long a release may take before its owner plans anew.
 	giveFor = 30 * time.Second
 	// avoidFor is how long nothing is offered to a member that did not take its offer.
@@ -47,6 +50,7 @@ type gift struct {
 	lease    state.Lease
 	to       string
 	offered  time.Time
+	due      time.Time // its release
 	released bool
 }
 
@@ -60,8 +64,8 @@ type changes struct {
 	gave       time.Time       // the last gift of an own member
 }
 
-// compare notes who came and who ended since the last list.
-func (o *others) compare(own map[string]bool) {
+// compare notes who came and who ended since the last list. It reports whether one ended.
+func (o *others) compare(own map[string]bool) (ended bool) {
 	before, now := o.living, time.Now()
 	if before == nil {
 		o.began = now
@@ -79,12 +83,13 @@ func (o *others) compare(own map[string]bool) {
 	}
 	for name, l := range before {
 		if _, ok := o.living[name]; !ok {
-			o.left, lost = now, lost+l.shards
+			o.left, lost, ended = now, lost+l.shards, true
 		}
 	}
 	if lost > 0 && len(o.living) > 0 {
 		o.share = (left + lost + len(o.living) - 1) / len(o.living)
 	}
+	return ended
 }
 
 // takes reports whether a member seems to live and takes shards.
@@ -213,7 +218,7 @@ func (s *Store) gifts(app, owner string) (ready []state.Lease, waiting bool) {
 		case g.released || g.lease.Stream.Application != app || g.lease.Owner != owner:
 		default:
 			waiting = true
-			if age >= announceFor {
+			if !time.Now().Before(g.due) {
 				ready = append(ready, g.lease)
 			}
 		}
@@ -228,7 +233,7 @@ func (s *Store) offer(ctx context.Context, app, owner string, leaving bool) (off
 	defer o.mu.Unlock()
 	defer s.members.tell(ctx, o)
 	every := listEvery
-	if time.Since(o.came) < movingFor {
+	if len(o.living) > 1 && time.Since(o.came) < movingFor {
 		every = settleFor
 	}
 	if o.old(every) {
@@ -317,11 +322,14 @@ func leases(held []heldLease) []state.Lease {
 	return all
 }
 
+// give plans the releases of an offer, in the order that offers of the receiver returns.
 func (s *Store) give(leases []state.Lease, to string) {
+	leases = slices.SortedFunc(slices.Values(leases), func(a, b state.Lease) int { return strings.Compare(a.ShardID, b.ShardID) })
+	now, each := time.Now(), spreadFor/time.Duration(len(leases))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range leases {
-		s.given[shardKey(l.Stream, l.ShardID)] = gift{lease: l, to: to, offered: time.Now()}
+	for i, l := range leases {
+		s.given[shardKey(l.Stream, l.ShardID)] = gift{lease: l, to: to, offered: now, due: now.Add(announceFor + each*time.Duration(i))}
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	checkpointEvery   = time.Second
 	positionsASecond  = 20 // of one worker
 	discoverEvery     = time.Minute
+	storedEvery       = 5 * time.Minute // of a worker that waits for no shard
 	heldRetry         = 500 * time.Millisecond
 	keptAfterTheEnd   = 49 * time.Hour // the row of a finished shard
 	shardLife         = 4 * time.Hour  // DynamoDB then closes a shard and opens its child
@@ -63,6 +64,10 @@ func (w workload) interval() time.Duration {
 func (w workload) perSecond() map[string]usage {
 	others := w.workers - 1
 	held := w.shards * others // of each worker, those that it does not have
+	listShards := discoverEvery
+	if others == 0 {
+		listShards = storedEvery
+	}
 	reads := func(n float64) usage { return usage{reads: n, readUnits: n} }
 	lists := func(lists, rows, bytes float64) usage {
 		return usage{reads: lists, readUnits: lists * math.Ceil(rows/lists*bytes/bytesInAReadUnit)}
@@ -73,7 +78,7 @@ func (w workload) perSecond() map[string]usage {
 		"looks":            {},
 		"lists of workers": lists(1, w.workers, memberBytes).times(w.workers * rate(listEvery)),
 		"looks at shards":  reads(held * rate(heldFor)),
-		"lists of shards": lists(spread, w.shards, shardBytes).times(w.workers * rate(discoverEvery)).
+		"lists of shards": lists(spread, w.shards, shardBytes).times(w.workers * rate(listShards)).
 			add(usage{readUnits: w.workers * w.shards * float64(w.kept) / float64(w.life) * shardBytes / bytesInAReadUnit * rate(listAll)}),
 		// A claim reads the stream, the shard and its parent. Others read the child twice.
 		"ends of shards": usage{writes: 3, reads: 3, readUnits: 3}.add(reads(2 * others)).times(w.shards * rate(w.life)),
@@ -175,7 +180,7 @@ func costs() string {
 		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.Join(units, ", "))
 	}
 	b.WriteString("| | units in 30 days |\n|---|---|\n")
-	row("a worker: a heartbeat each second, all shards each minute", one["heartbeats"].add(one["lists of shards"]))
+	row("a worker: a heartbeat each second, all shards each minute", two["heartbeats"].add(two["lists of shards"]).times(0.5))
 	row("it looks at the next worker, and lists all", two["looks"].add(two["lists of workers"]).times(0.5))
 	row("it looks at a shard of another worker, each 10 minutes", two["looks at shards"])
 	row("a shard whose position moves each second", one["positions"])

@@ -15,9 +15,10 @@ import (
 const (
 	// awaitFor is how long a claim waits for the release of an offered shard.
 	awaitFor = 4 * time.Second
-	// lookOffered is between two looks at an offered shard, for each lookAtOnce of them.
+	// lookOffered is between two looks at an offered shard, and as much more for each
+	// lookAtOnce of them that are released before it.
 	lookOffered = 50 * time.Millisecond
-	lookAtOnce  = 16
+	lookAtOnce  = 2
 	// reservedFor is how long a released shard waits for the owner that it is for.
 	reservedFor = 10 * time.Second
 	// shareFor is how long a free shard waits for owners that have fewer, after its
@@ -28,8 +29,8 @@ const (
 // await waits until a shard that was offered to owner is released.
 func (s *Store) await(ctx context.Context, k rows.Key, owner string) error {
 	for began := time.Now(); time.Since(began) < awaitFor; {
-		all, offered := s.members.offers(owner, k)
-		if !offered {
+		_, place := s.members.offers(owner, k)
+		if place < 0 {
 			return nil
 		}
 		row, err := s.rows.Get(ctx, k)
@@ -43,7 +44,7 @@ func (s *Store) await(ctx context.Context, k rows.Key, owner string) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(lookOffered * time.Duration(1+all/lookAtOnce)):
+		case <-time.After(lookOffered * time.Duration(1+place/lookAtOnce)):
 		}
 	}
 	return nil

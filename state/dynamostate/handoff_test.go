@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -168,4 +169,35 @@ func TestOfferThatIsNotTaken(t *testing.T) {
 	if !s.avoided()["idle"] || len(s.leasesOf("app", "me")) != 1 {
 		t.Errorf("after it came back: avoided %v, leases %v", s.avoided(), s.leasesOf("app", "me"))
 	}
+}
+
+// The shards of an offer are released one after another, in the order in which the receiver
+// looks at them.
+func TestReleasesAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := over(new(rows.Memory))
+		var offered []state.Lease
+		for _, id := range []string{"d", "b", "a", "c"} {
+			if _, err := s.Claim(t.Context(), stream, id, "", "me"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, h := range s.leasesOf("app", "me") {
+			offered = append(offered, h.Lease)
+		}
+		s.give(offered, "other")
+		time.Sleep(announceFor - time.Millisecond)
+		for n := range 5 {
+			ready, waiting := s.gifts("app", "me")
+			ids := make([]string, len(ready))
+			for i, l := range ready {
+				ids[i] = l.ShardID
+			}
+			slices.Sort(ids)
+			if want := []string{"a", "b", "c", "d"}[:n]; !waiting || !slices.Equal(ids, want) {
+				t.Errorf("after %d parts: %v are ready, waiting %v; want %v", n, ids, waiting, want)
+			}
+			time.Sleep(spreadFor / 4)
+		}
+	})
 }

@@ -46,17 +46,24 @@ func (m *members) receive(o *ownMember, have storedMember) {
 	}
 }
 
-// offers returns how many shards were offered to owner, and whether k is one of them.
-func (m *members) offers(owner string, k rows.Key) (all int, is bool) {
+// offers returns how many shards were offered to owner, and the place of k among them, in
+// the order of their release: 0 is the first, -1 says that it was not offered.
+func (m *members) offers(owner string, k rows.Key) (all, place int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.offered, func(_ rows.Key, f offer) bool { return time.Since(f.at) > offerFor })
-	for _, f := range m.offered {
+	for other, f := range m.offered {
 		if f.to == owner {
 			all++
+			if other.Sort < k.Sort {
+				place++
+			}
 		}
 	}
-	return all, m.offered[k].to == owner
+	if m.offered[k].to != owner {
+		place = -1
+	}
+	return all, place
 }
 
 // took ends the offer of a shard.

@@ -56,10 +56,11 @@ type storedMember struct {
 // safe for concurrent use.
 type members struct {
 	rows  rows.Table
-	store string                       // unique id of this Store
-	load  func(app, owner string) load // of an own member
-	takes atomic.Bool                  // own members take shards that others offer
-	near  bool                         // look often at each owner that a claim asks about
+	store string                        // unique id of this Store
+	load  func(app, owner string) load  // of an own member
+	takes atomic.Bool                   // own members take shards that others offer
+	ended atomic.Pointer[chan struct{}] // closed by the next end of another owner
+	near  bool                          // look often at each owner that a claim asks about
 
 	config atomic.Value // string; see Publish
 

@@ -147,6 +147,8 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	if err != nil {
 		return state.Shard{}, err
 	}
+	ctx, cancel := uncut(ctx)
+	defer cancel()
 	holder, begun, first := "", shard{}, false
 	claimed, err := s.change(ctx, st, shardID, func(sh shard) (shard, error) {
 		holder = ""
@@ -199,6 +201,17 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	}
 	s.tried(k)
 	return claimed, err
+}
+
+// uncut returns a context that ends by the deadline of ctx only. A claim that is cut off
+// may be stored: then a worker that stops does not release the shard, and the next one
+// counts a death.
+func uncut(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(awaitFor)
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
 }
 
 // FirstClaim reports whether nobody has claimed a shard before the lease under which this

@@ -101,7 +101,7 @@ func (m *members) living(ctx context.Context, app, owner string, fence bool) (bo
 			return false, nil
 		}
 		err = m.fence(ctx, o, s)
-		o.compare(m.names(app))
+		m.compare(o, m.names(app))
 	}
 	return true, err
 }
@@ -177,6 +177,8 @@ func (m *members) lookNow(ctx context.Context, o *others, app, owner string) (*s
 	switch {
 	case !s.row.Exists(): // a new owner may have that name by now
 		every = 0
+	case s.doubtful() && s.watched < silentAfter: // the last look is just when it is silent
+		every = min(lookDoubtful, silentAfter-s.watched)
 	case s.doubtful():
 		every = lookDoubtful
 	case o.next[owner], s.dead(), m.near:
@@ -190,6 +192,19 @@ func (m *members) lookNow(ctx context.Context, o *others, app, owner string) (*s
 		s.saw(row)
 	}
 	return s, err
+}
+
+// Ended returns a channel that is closed when this Store next sees that another owner
+// has ended: its shards are free.
+func (s *Store) Ended() <-chan struct{} { return *s.members.ended.Load() }
+
+// compare notes who came and who ended since the last list, and tells those who wait for
+// an end.
+func (m *members) compare(o *others, own map[string]bool) {
+	if o.compare(own) {
+		next := make(chan struct{})
+		close(*m.ended.Swap(&next))
+	}
 }
 
 // list looks at all owners, and finds the next ones. It fences silent owners: nobody
@@ -222,7 +237,7 @@ func (m *members) list(ctx context.Context, o *others, app string) (err error) {
 		}
 	}
 	o.seen, o.listed = seen, time.Now()
-	o.compare(own)
+	m.compare(o, own)
 	o.next = nextOf(seen, own)
 	return nil
 }

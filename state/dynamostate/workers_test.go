@@ -425,3 +425,69 @@ func TestTakeOver(t *testing.T) {
 		}
 	})
 }
+
+// cutOff cuts off the response of each write to a shard: the writer's context ends
+// meanwhile.
+type cutOff struct {
+	rows.Table
+	end context.CancelFunc
+}
+
+func (c *cutOff) Write(ctx context.Context, seen rows.Row, set map[string]types.AttributeValue) (rows.Row, error) {
+	row, err := c.Table.Write(ctx, seen, set)
+	if strings.HasPrefix(seen.Partition, "shards#") {
+		c.end()
+	}
+	return row, errors.Join(err, ctx.Err())
+}
+
+// A worker that stops during a claim knows that it has the shard, and releases it.
+func TestClaimIsNotCutOff(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := over(&cutOff{new(rows.Memory), cancel})
+	if sh, err := s.Claim(ctx, stream, testShard, "", "me"); err != nil || sh.Owner != "me" {
+		t.Errorf("claim: %+v, %v", sh, err)
+	}
+	if ctx.Err() == nil {
+		t.Error("the context did not end")
+	}
+}
+
+// Who waits for an end hears of it when a claim can take the shards, and not before.
+func TestEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := new(rows.Memory)
+		me, silent := &worker{Store: over(table), name: "me"}, over(table)
+		if _, err := silent.Moves(t.Context(), "silent", false, nil); err != nil { // it takes shards
+			t.Fatal(err)
+		}
+		if _, err := silent.Claim(t.Context(), stream, testShard, "", "silent"); err != nil {
+			t.Fatal(err)
+		}
+		if err := silent.Heartbeat(t.Context(), "silent"); err != nil { // others see how many it has
+			t.Fatal(err)
+		}
+		ended := me.Ended()
+		for {
+			_, err := me.Claim(t.Context(), stream, testShard, "", "me")
+			over := false
+			select {
+			case <-ended:
+				over = true
+			default:
+			}
+			if err != nil && !errors.Is(err, state.ErrHeld) || over != (err == nil) {
+				t.Fatalf("claim: %v; told of an end: %v", err, over)
+			}
+			if over {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		select {
+		case <-me.Ended():
+			t.Error("an end is told twice")
+		default:
+		}
+	})
+}

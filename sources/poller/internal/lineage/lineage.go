@@ -268,6 +268,15 @@ func (f *Forest) Ended(id string, how End, notBefore time.Time) {
 	n.stored = true
 }
 
+// Hasten ends the waits of shards that another worker has, which are at most d long.
+func (f *Forest) Hasten(now time.Time, d time.Duration) {
+	for n := range maps.Values(f.nodes) {
+		if n.phase == waiting && n.notBefore.After(now) && !n.notBefore.After(now.Add(d)) {
+			n.notBefore = now
+		}
+	}
+}
+
 // Unsure reports whether another listing should come soon: a shard waits for a
 // parent that may be trimmed, the service denied a shard, or a finished shard has no
 // known children yet.
