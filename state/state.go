@@ -137,10 +137,10 @@ type Store interface {
 	// and again, and with leaving when it stops: then others learn that they may have
 	// all its shards.
 	//
-	//	Ended() <-chan struct{}
+	//	Vacant() <-chan struct{}
 	//
-	// returns a channel that is closed once another owner has ended. A poller then
-	// claims at once what it waits for.
+	// returns a channel that is closed once another owner has ended or offers a shard. A
+	// poller then claims at once what it waits for.
 	Heartbeat(ctx context.Context, owner string) error
 
 	Close() error

@@ -12,7 +12,7 @@ type owner struct {
 	base   string
 	name   atomic.Pointer[string]
 	silent time.Duration // of an owner before others may claim its shards; 0: the store has one process
-	ended  func() <-chan struct{}
+	vacant func() <-chan struct{}
 	proof  atomic.Pointer[proof]
 }
 
@@ -27,8 +27,8 @@ type proof struct {
 // shared is a store that several processes share.
 type shared interface{ SilentAfter() time.Duration }
 
-// ender returns a channel that is closed once another owner has ended.
-type ender interface{ Ended() <-chan struct{} }
+// vacating is a store that says when to claim the shards of others.
+type vacating interface{ Vacant() <-chan struct{} }
 
 // Owner returns the name under which the poller claims shards now. It changes when the
 // store finds the poller silent.
@@ -42,9 +42,9 @@ func (o *owner) begin(name string, store any) {
 	if s, ok := store.(shared); ok {
 		o.silent = s.SilentAfter()
 	}
-	o.ended = func() <-chan struct{} { return nil }
-	if s, ok := store.(ender); ok {
-		o.ended = s.Ended
+	o.vacant = func() <-chan struct{} { return nil }
+	if s, ok := store.(vacating); ok {
+		o.vacant = s.Vacant
 	}
 	o.proof.Store(&proof{newer: make(chan struct{})})
 }

@@ -192,15 +192,15 @@ func TestHeartbeatsAreOftenEnough(t *testing.T) {
 // heldStore is a store in which another owner has all shards until it ends.
 type heldStore struct {
 	sharedStore
-	over  atomic.Bool
-	ended chan struct{}
+	over   atomic.Bool
+	vacant chan struct{}
 }
 
-func (h *heldStore) Ended() <-chan struct{} {
+func (h *heldStore) Vacant() <-chan struct{} {
 	if h.over.Load() {
 		return nil
 	}
-	return h.ended
+	return h.vacant
 }
 
 func (h *heldStore) Claim(ctx context.Context, st state.Stream, id, parent, owner string) (state.Shard, error) {
@@ -213,7 +213,7 @@ func (h *heldStore) Claim(ctx context.Context, st state.Stream, id, parent, owne
 // The shards of an owner that has ended are claimed at once, not when their turn comes.
 func TestClaimsAtTheEndOfAnOwner(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s, store := newStub(), &heldStore{sharedStore: sharedStore{Store: state.NewMemory()}, ended: make(chan struct{})}
+		s, store := newStub(), &heldStore{sharedStore: sharedStore{Store: state.NewMemory()}, vacant: make(chan struct{})}
 		a := &stubShard{id: "a"}
 		s.table("orders", a)
 		s.put(a, "x")
@@ -222,7 +222,7 @@ func TestClaimsAtTheEndOfAnOwner(t *testing.T) {
 		pass(10*time.Second + heldRetry/2)
 		want(t, "handled while another owner has them", got.all(), "")
 		store.over.Store(true)
-		close(store.ended)
+		close(store.vacant)
 		pass(heldRetry / 10)
 		want(t, "handled after its end", got.all(), "a/1")
 		r.mustEnd()

@@ -103,7 +103,7 @@ func (s *stream) run(ctx context.Context) error {
 	s.review()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	stopped, ended := ctx.Done(), s.p.owner.ended()
+	stopped, vacant := ctx.Done(), s.p.owner.vacant()
 	for {
 		if ctx.Err() != nil && s.running == 0 && s.looking == 0 && !s.asking {
 			return errors.Join(s.errs...)
@@ -130,8 +130,8 @@ func (s *stream) run(ctx context.Context) error {
 			s.stirred()
 			s.soon = soon
 			s.review()
-		case <-ended:
-			ended = s.p.owner.ended()
+		case <-vacant:
+			vacant = s.p.owner.vacant()
 			s.forest.Hasten(time.Now(), heldRetry)
 		case <-timer.C:
 			if s.looking == 0 && !time.Now().Before(s.listAt) {

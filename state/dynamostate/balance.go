@@ -32,8 +32,8 @@ const (
 	recently = 5 * time.Minute
 	together = 10 * time.Second
 	// announceFor is from an offer to the first release: the receiver's heartbeat finds the
-	// offer, and its next claim waits for the release.
-	announceFor = 1750 * time.Millisecond
+	// offer, and its claim waits for the release.
+	announceFor = 1250 * time.Millisecond
 	// spreadFor is the time from the first release of an offer to the last: nobody reads a
 	// shard while it moves, and many moves at once take longer.
 	spreadFor = 2 * time.Second

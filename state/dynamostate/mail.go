@@ -34,6 +34,9 @@ type offer struct {
 // receive reads the mailbox of an own member.
 func (m *members) receive(o *ownMember, have storedMember) {
 	m.watch(o.app).stale.Store(true)
+	if len(have.Offers) > 0 {
+		defer m.vacate()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for arn, ids := range have.Offers {

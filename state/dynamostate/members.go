@@ -55,12 +55,12 @@ type storedMember struct {
 // members are the owners of this Store, and what it saw of others. Its methods are
 // safe for concurrent use.
 type members struct {
-	rows  rows.Table
-	store string                        // unique id of this Store
-	load  func(app, owner string) load  // of an own member
-	takes atomic.Bool                   // own members take shards that others offer
-	ended atomic.Pointer[chan struct{}] // closed by the next end of another owner
-	near  bool                          // look often at each owner that a claim asks about
+	rows   rows.Table
+	store  string                        // unique id of this Store
+	load   func(app, owner string) load  // of an own member
+	takes  atomic.Bool                   // own members take shards that others offer
+	vacant atomic.Pointer[chan struct{}] // see Vacant
+	near   bool                          // look often at each owner that a claim asks about
 
 	config atomic.Value // string; see Publish
 

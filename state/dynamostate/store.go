@@ -60,8 +60,8 @@ func over(t rows.Table) *Store {
 		generations: make(map[state.Stream]string), noted: make(map[string]bool),
 	}
 	s.members.rows, s.members.store, s.members.load = t, rand.Text(), s.load
-	ended := make(chan struct{})
-	s.members.ended.Store(&ended)
+	vacant := make(chan struct{})
+	s.members.vacant.Store(&vacant)
 	return s
 }
 

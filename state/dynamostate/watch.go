@@ -194,16 +194,19 @@ func (m *members) lookNow(ctx context.Context, o *others, app, owner string) (*s
 	return s, err
 }
 
-// Ended returns a channel that is closed when this Store next sees that another owner
-// has ended: its shards are free.
-func (s *Store) Ended() <-chan struct{} { return *s.members.ended.Load() }
+// Vacant returns a channel that is closed once a claim of another owner's shard has a
+// chance: its owner has ended, or offers it to one of this Store.
+func (s *Store) Vacant() <-chan struct{} { return *s.members.vacant.Load() }
 
-// compare notes who came and who ended since the last list, and tells those who wait for
-// an end.
+func (m *members) vacate() {
+	next := make(chan struct{})
+	close(*m.vacant.Swap(&next))
+}
+
+// compare notes who came and who ended since the last list.
 func (m *members) compare(o *others, own map[string]bool) {
 	if o.compare(own) {
-		next := make(chan struct{})
-		close(*m.ended.Swap(&next))
+		m.vacate()
 	}
 }
 

@@ -453,8 +453,8 @@ func TestClaimIsNotCutOff(t *testing.T) {
 	}
 }
 
-// Who waits for an end hears of it when a claim can take the shards, and not before.
-func TestEnded(t *testing.T) {
+// Who waits for shards hears of an end when a claim can take them, and not before.
+func TestVacantAfterAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := new(rows.Memory)
 		me, silent := &worker{Store: over(table), name: "me"}, over(table)
@@ -467,12 +467,12 @@ func TestEnded(t *testing.T) {
 		if err := silent.Heartbeat(t.Context(), "silent"); err != nil { // others see how many it has
 			t.Fatal(err)
 		}
-		ended := me.Ended()
+		vacant := me.Vacant()
 		for {
 			_, err := me.Claim(t.Context(), stream, testShard, "", "me")
 			over := false
 			select {
-			case <-ended:
+			case <-vacant:
 				over = true
 			default:
 			}
@@ -485,7 +485,7 @@ func TestEnded(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		select {
-		case <-me.Ended():
+		case <-me.Vacant():
 			t.Error("an end is told twice")
 		default:
 		}
