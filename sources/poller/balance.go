@@ -106,21 +106,17 @@ func (m *meter) fade() {
 }
 
 // balance releases shards for others until ctx, Run's, ends, and then tells these.
-func (p *Poller) balance(ctx, beats context.Context) {
+func (p *Poller) balance(ctx, beats context.Context, store giver) {
 	for ctx.Err() == nil {
-		p.moveShards(beats, false)
+		p.moveShards(beats, store, false)
 		_ = sleep(ctx, movesEvery)
 	}
-	p.moveShards(beats, true)
+	p.moveShards(beats, store, true)
 }
 
 // moveShards asks the store which shards to release for others. The first question,
 // before the first claim, says that this poller takes shards.
-func (p *Poller) moveShards(ctx context.Context, leaving bool) {
-	store, ok := p.o.Store.(giver)
-	if !ok {
-		return
-	}
+func (p *Poller) moveShards(ctx context.Context, store giver, leaving bool) {
 	leases, err := ask(ctx, p.store, moveShards, func(ctx context.Context) ([]state.Lease, error) {
 		return store.Moves(ctx, p.owner.now(), leaving, p.movers.work)
 	})

@@ -110,8 +110,10 @@ func (p *Poller) Run(ctx context.Context) error {
 	background.Go(func() { p.survive(beats, storePositions, func() { p.checkpoints.Run(beats, writes) }) })
 	background.Go(func() { p.survive(beats, heartbeat, func() { p.beat(beats) }) })
 	background.Go(func() { p.survive(beats, listGaps, func() { p.watchGaps(beats) }) })
-	_ = recovered(func() error { p.moveShards(beats, false); return nil })
-	background.Go(func() { p.survive(beats, moveShards, func() { p.balance(ctx, beats) }) })
+	if store, ok := p.o.Store.(giver); ok {
+		_ = recovered(func() error { p.moveShards(beats, store, false); return nil })
+		background.Go(func() { p.survive(beats, moveShards, func() { p.balance(ctx, beats, store) }) })
+	}
 
 	errs := make([]error, len(following))
 	var reading sync.WaitGroup
