@@ -7,7 +7,7 @@ import (
 )
 
 // Close stops taking records. It waits until every submitted record is settled, or
-// until ctx ends. Under Stop it waits for the running handlers at most. It returns
+// until ctx ends; after [Flow.Leave] not for records of paused routes. Under Stop it waits for the running handlers at most. It returns
 // Settled. If that is less than the records submitted, it also returns an error: a
 // [*RecordError] of the record that stopped or holds the flow, the cause for which
 // Open's ctx ended, or the error of ctx with a handler that still runs.
@@ -44,7 +44,11 @@ func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	if alone {
 		close(f.idle)
 	}
+	joined := f.joined
 	f.mu.Unlock()
+	if joined {
+		f.group.leave(f)
+	}
 	for _, g := range moved {
 		f.announce(g)
 	}
@@ -182,6 +186,12 @@ func (f *Flow) checkQuiet() {
 	select {
 	case <-f.quiet:
 	default:
+		if !f.window.empty() && f.leaving { // else a resumed route would start records behind Close
+			f.limit.Store(0)
+			if f.cause == nil {
+				f.cause = errPaused
+			}
+		}
 		close(f.quiet)
 	}
 }
@@ -202,7 +212,7 @@ func (f *Flow) canMove() bool {
 			continue
 		}
 		for _, t := range e.tasks {
-			if t.state != frozen && t.state != done {
+			if t.state != frozen && t.state != done && !(f.leaving && t.paused()) {
 				return true
 			}
 		}

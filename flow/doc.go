@@ -60,6 +60,8 @@
 // The age of a record counts from its creation. A redriven, replayed or backfilled
 // record cannot get lost in the stream: its age counts from Submit.
 //
+// An operator may pause or slow a route: see [Throttle].
+//
 // Lambda uses the policy [Stop]: nothing is retried. The first failure ends the
 // batch at that record. Records below it still run; records above it do not start.
 //
@@ -103,6 +105,7 @@
 //	queue.go    tasks that wait for their time, their gate or a slot
 //	route.go    Group: the state of each route
 //	gate.go     when a call of a route may start; the route's state
+//	throttle.go routes that an operator pauses or slows
 //	outage.go   when nothing succeeds, and how a route is probed then
 //	aimd.go     learning the concurrency of a route
 //	items.go    which items fail, and how many succeed
@@ -114,7 +117,7 @@
 //
 // # Locks
 //
-// Flow.closing, then Flow.mu, then gate.mu. Flow.reporting is taken alone. User
+// Flow.closing, then Flow.mu, then gate.mu or Group.mu. Flow.reporting is taken alone. User
 // code (handlers, hooks, dead letters, the logger) and quorum.Scope.Leave run
 // without any lock except reporting and closing. A gate wakes a flow without
 // holding its own lock. The flow then asks for a call under both locks: a call is

@@ -51,6 +51,8 @@ type Flow struct {
 	spare        int                    // workers of free that were idle since the last patrol
 	clock        clock
 	noMore       bool  // Close was called
+	leaving      bool  // Leave was called
+	joined       bool  // the group knows the flow
 	cause        error // reason for limit
 	over         bool  // Close has returned result
 	result       result

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,8 +11,8 @@ import (
 )
 
 // gate decides when a call of one route starts. It applies the limits of the
-// route's options, the learned limit, and the probes of an outage. It wakes the
-// flows of waiting records in turn.
+// route's options, the operator's throttle, the learned limit, and the probes of an
+// outage. It wakes the flows of waiting records in turn.
 //
 // While nothing fails and nothing is limited, no call takes its lock.
 type gate struct {
@@ -22,10 +21,11 @@ type gate struct {
 	poison     time.Duration // Route.PoisonAfter
 	backoff    time.Duration
 	maxBackoff time.Duration
-	limited    bool         // by the route's options
+	limited    bool         // by the route's options or the throttle; written under mu
 	calm       atomic.Bool  // no limit, and no recent failure: calls are not counted; written under mu
 	paces      atomic.Bool  // an outage, or the ramp after it, paces all calls; written under mu
 	limit      atomic.Int32 // learned limit of calls at a time; 0: none; written under mu
+	paused     atomic.Bool  // throttle.Paused; written under mu
 
 	mu      sync.Mutex // taken after a flow's mu, never before
 	running int        // counted calls
@@ -33,9 +33,15 @@ type gate struct {
 	firsts  int        // of running: first calls of a record
 	tokens  float64
 	filled  time.Time // time of the last update of tokens
-	queues  []*queue  // of waiting flows, in the order of waking
-	lostAt  time.Time // when one extra call may start, because the last may never return
-	timer   *time.Timer
+
+	throttle    Throttle
+	concurrency int     // calls at a time by options and throttle; 0: no limit
+	rate, burst float64 // calls a second, the same
+	unproven    bool    // no call has ended since a pause
+
+	queues []*queue  // of waiting flows, in the order of waking
+	lostAt time.Time // when one extra call may start, because the last may never return
+	timer  *time.Timer
 
 	waiting     int // tasks of all flows
 	successes   uint64
@@ -51,12 +57,13 @@ type gate struct {
 	limiter     limiter
 	items       items
 
-	state    State
-	told     State // last logged state
-	since    time.Time
-	troubled time.Time     // last time that state was not Works
-	crowded  time.Time     // last time that too many items failed
-	healthy  time.Duration // time in healthy states, up to since
+	state     State
+	told      State // last logged state
+	since     time.Time
+	troubled  time.Time     // last time that state was not Works
+	crowded   time.Time     // last time that too many items failed
+	healthy   time.Duration // time in healthy states without a pause, up to healthyAt
+	healthyAt time.Time
 
 	failures teller
 	logs     sync.Mutex // keeps log lines in order; taken before mu
@@ -89,11 +96,12 @@ func newGate(r *sluice.Route) *gate {
 		poison:     r.PoisonAfter,
 		backoff:    r.Backoff,
 		maxBackoff: r.MaxBackoff,
-		limited:    r.Concurrency > 0 || r.Rate > 0,
 		tokens:     float64(max(r.Burst, 1)),
 		filled:     time.Now(),
 		since:      time.Now(),
+		healthyAt:  time.Now(),
 	}
+	g.setLimits()
 	if g.attempts <= 0 {
 		g.attempts = defaultAttempts
 	}
@@ -147,18 +155,14 @@ func (g *gate) open(now time.Time) bool {
 }
 
 // opens returns when a call may start even if no running call returns. ok is false
-// if a running call must return first.
+// if a running call must return first, or a pause must end.
 func (g *gate) opens(now time.Time) (at time.Time, ok bool) {
-	r := g.route
-	if r.Concurrency > 0 && g.running >= r.Concurrency {
+	if g.throttle.Paused || g.concurrency > 0 && g.running >= g.concurrency {
 		return now, false
 	}
 	at = now
-	if r.Rate > 0 {
-		if g.fill(now); g.tokens < 1 {
-			seconds := min((1-g.tokens)/r.Rate, 3600)
-			at = now.Add(time.Duration(math.Ceil(seconds * float64(time.Second))))
-		}
+	if g.rate > 0 {
+		at = g.nextToken(now)
 	}
 	full := false
 	if o, l := &g.outage, &g.limiter; o.on {
@@ -183,8 +187,7 @@ func (g *gate) load() int {
 
 // wanted reports whether more calls wait than the learned limit allows.
 func (g *gate) wanted() bool {
-	r := g.route
-	return len(g.queues) > 0 && (r.Rate == 0 || g.tokens >= 1) && (r.Concurrency == 0 || r.Concurrency > int(g.limiter.limit))
+	return len(g.queues) > 0 && !g.throttle.Paused && (g.rate == 0 || g.tokens >= 1) && (g.concurrency == 0 || g.concurrency > int(g.limiter.limit))
 }
 
 func (g *gate) begin(f *Flow, first bool, now time.Time) *call {
@@ -194,7 +197,7 @@ func (g *gate) begin(f *Flow, first bool, now time.Time) *call {
 	if first {
 		g.firsts++
 	}
-	if g.route.Rate > 0 {
+	if g.rate > 0 {
 		g.tokens--
 	}
 	g.lostAt = now.Add(max(g.maxBackoff, g.route.Timeout))
@@ -203,17 +206,6 @@ func (g *gate) begin(f *Flow, first bool, now time.Time) *call {
 		o.probes++
 	}
 	return c
-}
-
-// fill adds the tokens earned since the last update. A rounding error must not
-// cost a wait.
-func (g *gate) fill(now time.Time) {
-	const nearly = 1e-6
-	g.tokens = min(float64(max(g.route.Burst, 1)), g.tokens+now.Sub(g.filled).Seconds()*g.route.Rate)
-	if g.tokens > 1-nearly && g.tokens < 1 {
-		g.tokens = 1
-	}
-	g.filled = now
 }
 
 // Parked and Unparked report that a counted call starts or ends waiting in a sink.
@@ -264,7 +256,7 @@ func (g *gate) release(c *call) {
 func (g *gate) unused(c *call) {
 	g.mu.Lock()
 	g.release(c)
-	if g.route.Rate > 0 {
+	if g.rate > 0 {
 		g.tokens++
 	}
 	g.mu.Unlock()
@@ -291,6 +283,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	probe := c != nil && c.probe == g.outage.number && g.outage.on
 	g.release(c)
 	var it *failedItem
+	g.unproven = g.unproven && k != succeeded && k != failed && k != overloaded
 	switch k {
 	case succeeded:
 		g.successes++

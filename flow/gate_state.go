@@ -2,10 +2,10 @@ package flow
 
 import "time"
 
-// healthyTime is the total time for which the route was healthy.
+// healthyTime is the total time for which the route was healthy and not paused.
 func (g *gate) healthyTime(now time.Time) time.Duration {
-	if g.state.Healthy() {
-		return g.healthy + now.Sub(g.since)
+	if g.state.Healthy() && !g.throttle.Paused {
+		return g.healthy + now.Sub(g.healthyAt)
 	}
 	return g.healthy
 }
@@ -17,8 +17,12 @@ func (g *gate) moves(now time.Time) (moved bool) {
 	return g.state != g.told
 }
 
-// judge updates the route's state. mu is held.
+// judge updates the route's state, which a pause leaves as it is. mu is held.
 func (g *gate) judge(now time.Time) {
+	if g.throttle.Paused {
+		g.calm.Store(false)
+		return
+	}
 	l := &g.limiter
 	if g.waiting == 0 { // no task needs a probe
 		g.outage.on, g.ramps, g.streak, g.fresh = false, false, streak{}, streak{}
@@ -51,7 +55,7 @@ func (g *gate) judge(now time.Time) {
 	g.paces.Store(g.outage.on || g.ramps)
 	g.limit.Store(int32(l.limit))
 	if s != g.state {
-		g.healthy = g.healthyTime(now)
+		g.healthy, g.healthyAt = g.healthyTime(now), now
 		if g.state == Works {
 			g.troubled = now
 		}
@@ -68,11 +72,12 @@ func (g *gate) isCrowded(now time.Time) bool {
 	return g.items.failing > 0 && now.Sub(g.crowded) < partialAtLeast
 }
 
-// trouble returns the last error of a route in an outage, or nil.
+// trouble returns the last error of a route in an outage, or nil. After a pause the
+// outage must show again.
 func (g *gate) trouble() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.outage.on {
+	if !g.outage.on || g.throttle.Paused || g.unproven {
 		return nil
 	}
 	return g.err
@@ -102,6 +107,7 @@ func (g *gate) reported() RouteState {
 	s := RouteState{
 		Route: g.route.Name, State: g.state, Since: g.since, Success: g.succeededAt,
 		Failing: g.items.failing, Waiting: g.waiting, Limit: int(g.limiter.limit), Parked: g.items.parkedLately(),
+		Throttle: g.throttle,
 	}
 	if g.streak.n > 0 {
 		s.failsSince = g.streak.since

@@ -21,7 +21,7 @@ type Held struct {
 }
 
 // Held lists the waiting items, oldest first. It omits records that were never
-// called and wait only for a limit.
+// called and wait only for a limit, and records that wait for a paused route.
 func (f *Flow) Held() []Held {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *Flow) Held() []Held {
 			if err == nil && t.gate != nil {
 				err = t.gate.trouble()
 			}
-			if t.state != done && err != nil {
+			if t.state != done && err != nil && !t.paused() {
 				h := f.heldEntry(e, now)
 				h.Route, h.Attempts, h.Err = t.failure.Route, t.failure.Attempts, err
 				out = append(out, h)

@@ -18,6 +18,9 @@ var (
 	// item.
 	errHeld = errors.New("flow: an earlier change of the item is parked")
 
+	// errPaused is the cause of a Close that left records of paused routes.
+	errPaused = errors.New("flow: a route is paused")
+
 	errDrained = errors.New("flow: time to drain is over")
 	errNoCause = errors.New("flow: sluice.Remaining without an error")
 )

@@ -260,13 +260,16 @@ func (f *Flow) doomOld(now time.Time) {
 				f.clock.expire(t.expires)
 				continue
 			}
-			if t.failure.Last == nil { // never called
+			t.spared = t.spared || t.paused()
+			if t.spared || t.failure.Last == nil { // it waits for its operator, or was never called
 				err := t.gate.trouble()
 				if err == nil { // it waits for a limit, not after a failure
 					f.clock.expire(t.expires)
 					continue
 				}
-				t.note(err, now)
+				if t.failure.Last == nil {
+					t.note(err, now)
+				}
 			}
 			f.unqueue(t)
 			t.doom()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -42,7 +43,7 @@ func (s State) String() string {
 func (s State) Healthy() bool { return s <= Overloaded }
 
 // RouteState is the state of a route in a Group. The numbers are zero while
-// nothing fails.
+// nothing fails and nothing is paused.
 type RouteState struct {
 	Route   string
 	State   State
@@ -53,6 +54,11 @@ type RouteState struct {
 	Waiting int       // records that wait for the route
 	Limit   int       // learned limit of calls at a time; 0: none
 	Parked  int       // records parked in the last 10 minutes, except by Flow.Park
+
+	Throttle Throttle
+	// Oldest is the creation of the oldest record that waits for a throttled route,
+	// by this machine's clock. The stream trims it 24 hours later. Zero: none waits.
+	Oldest time.Time
 
 	failsSince time.Time // first failed or refused call after the last success; zero: none
 	crowded    bool      // too many items fail
@@ -72,7 +78,11 @@ func (s RouteState) Trouble() string {
 	if quiet {
 		others = "nothing has succeeded since " + s.failsSince.Format(time.RFC3339)
 	}
+	near := s.nearLoss()
 	switch {
+	case near != "":
+		return near
+	case s.Throttle.Paused: // nobody waits for a success
 	case s.State == Outage:
 		return fmt.Sprintf("route %q fails for every record since %s, and nothing of it is lost meanwhile: repair what it calls: %v", s.Route, since, s.Err)
 	case s.State == Partial:
@@ -81,15 +91,25 @@ func (s RouteState) Trouble() string {
 		return fmt.Sprintf("route %q recovers from an outage since %s, and %d items still fail or wait for their turn; nothing is to be done while they become fewer: %v", s.Route, since, s.Failing, s.Err)
 	case quiet && time.Since(s.failsSince) > proofAfter:
 		return fmt.Sprintf("route %q: %s to tell whether the route or the %d records that wait for it are at fault: repair what it calls: %v", s.Route, others, s.Waiting, s.Err)
-	case s.Parked > parkedAtMost:
-		return fmt.Sprintf("route %q had %d records parked in the last 10 minutes: look at them with sluice dlq list --route %q", s.Route, s.Parked, s.Route)
 	}
-	return ""
+	return s.manyParked()
+}
+
+func (s RouteState) manyParked() string {
+	if s.Parked <= parkedAtMost {
+		return ""
+	}
+	return fmt.Sprintf("route %q had %d records parked in the last 10 minutes: look at them with sluice dlq list --route %q", s.Route, s.Parked, s.Route)
 }
 
 // Group is the state of routes that flows of one process share: how well each
 // route works, and its limits. It is safe for concurrent use.
-type Group struct{ gates []*gate }
+type Group struct {
+	gates []*gate
+
+	mu    sync.Mutex         // taken after a flow's mu, never before
+	flows map[*Flow]struct{} // in which records wait
+}
 
 // NewGroup returns a Group for the routes of m.
 func NewGroup(m sluice.Matcher) *Group {
@@ -113,7 +133,9 @@ func (g *Group) gate(r *sluice.Route) *gate {
 func (g *Group) States() []RouteState {
 	out := make([]RouteState, len(g.gates))
 	for i, gt := range g.gates {
-		out[i] = gt.report()
+		if out[i] = gt.report(); out[i].Throttle != (Throttle{}) {
+			out[i].Oldest = g.oldest(gt)
+		}
 	}
 	return out
 }

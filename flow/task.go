@@ -15,6 +15,7 @@ type task struct {
 	state   taskState
 	doomed  bool // to be parked, not called
 	cleared bool // no earlier change of its item is parked
+	spared  bool // it grew too old in a pause: it is called before it is parked
 	behind  bool // an earlier change of its item is parked
 	poison  bool // parked because it fails while its route works
 
@@ -83,6 +84,10 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 	e.open++
 	if !f.over {
 		f.held[e] = struct{}{}
+		if !f.joined {
+			f.joined = true
+			f.group.join(f)
+		}
 		if t.waits = g != nil; t.waits {
 			g.wait()
 		}

@@ -343,6 +343,9 @@ func (w *worker) first() {
 		var ok bool
 		if w.call, ok = w.g.try(f); !ok {
 			f.addTask(e, w.g).cleared = true
+			if w.g.paused.Load() { // maybe for hours
+				f.keep(e, false)
+			}
 			continue
 		}
 		w.ended(w.invoke(w.g.route.Handler))

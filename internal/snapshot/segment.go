@@ -68,6 +68,10 @@ func (g *segment) run(ctx context.Context, t terms) error {
 	g.flow = f
 	g.mu.Unlock()
 	readErr := g.take(ctx, f, after)
+	if readErr != nil {
+		f.Leave()
+	}
+	defer context.AfterFunc(ctx, f.Leave)() // items of a paused route come again
 	_, err = f.Close(t.handlers)
 	if readErr == nil && err == nil {
 		g.end()

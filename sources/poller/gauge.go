@@ -172,9 +172,10 @@ const nearLoss = lineage.Retention * 8 / 10
 // staleAfter, or that its wait made progress within stallAfter.
 func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string) {
 	lag := g.observe()
-	full, fullAt := "", time.Time{}
+	full, fullAt, paused := "", time.Time{}, false
 	if f := g.reads(); f != nil {
 		full, fullAt = f.Full()
+		paused = f.Paused() != ""
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -197,6 +198,7 @@ func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string)
 		say("reading it fails again and again since %s, and nothing goes on: %v", g.brokenAt.Format(time.RFC3339), brief(g.brokeOf))
 	case !g.noRoomAt.IsZero() && time.Since(g.noRoomAt) > stallAfter:
 		say("has waited %v for memory that records of other shards keep (Options.MaxMemory): see which items are held%s", time.Since(g.noRoomAt).Round(time.Second), why)
+	case paused && g.err == nil: // an operator wants it so
 	case full != "" && max(waits, time.Since(fullAt)) > stallAfter: // even if the watermark moves now and then
 		say("the watermark has not moved for %v with %d records waiting, and nothing was read for %v, because %s: see which items are held, and why; mend that, park them with sluice park, or raise the limit",
 			waits.Round(time.Second), g.pending(), time.Since(fullAt).Round(time.Second), full)

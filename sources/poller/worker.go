@@ -100,7 +100,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	w.p.started(w.shard, after)
 	end, err = w.read(ctx, owned, after)
 	w.gauge.poll(false)
-	return w.close(owned, t, end, err)
+	return w.close(ctx, owned, t, end, err)
 }
 
 // retire stores the end of a shard that no longer exists or is from before the
@@ -325,7 +325,15 @@ func (w *worker) leave() {
 // close waits until the taken records are settled, and stores the position. Even
 // after a lost lease it waits for handlers to return: two calls for one item must
 // not overlap when the shard starts again.
-func (w *worker) close(owned context.Context, t terms, end End, cause error) (End, error) {
+//
+// Records of a paused route hold up the end of a shard, and nothing else: they come
+// again.
+func (w *worker) close(ctx, owned context.Context, t terms, end End, cause error) (End, error) {
+	if end == EndFinished {
+		defer context.AfterFunc(ctx, w.flow.Leave)()
+	} else {
+		w.flow.Leave()
+	}
 	_, err := w.flow.Close(t.handlers)
 	lost := errors.Is(context.Cause(owned), state.ErrLeaseLost)
 	switch {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
@@ -28,6 +29,8 @@ type world struct {
 
 	// handle, if set, is called before a record counts as handled.
 	handle func(ctx context.Context, name string) error
+
+	paused bool // the route, of the next start
 
 	versions map[string]int // of each item
 
@@ -81,7 +84,12 @@ func (w *world) start() *daemon {
 		defer w.mu.Unlock()
 		w.gaps = append(w.gaps, g)
 	}
-	p, err := poller.New(w.svc.Config(), matcher{&sluice.Route{Name: "test", Handler: w.handler}}, o)
+	m := matcher{&sluice.Route{Name: "test", Handler: w.handler}}
+	if w.paused {
+		o.Flow.Group = flow.NewGroup(m)
+		o.Flow.Group.Throttle("test", flow.Throttle{Paused: true})
+	}
+	p, err := poller.New(w.svc.Config(), m, o)
 	if err != nil {
 		w.Fatal(err)
 	}

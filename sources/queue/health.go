@@ -43,13 +43,18 @@ func (s *source) trouble() (reasons []string) {
 	for _, r := range s.health.reasons() {
 		reasons = append(reasons, fmt.Sprintf("queue %s: %s", s.name, r))
 	}
-	if now, since := s.hand.look(); now.Messages > 0 && time.Since(since) > stallAfter {
+	if now, since := s.hand.look(); now.Messages > 0 && time.Since(since) > stallAfter && !s.c.paused() {
 		reasons = append(reasons, fmt.Sprintf("queue %s: %d of at most %d messages are in hand, and none has come to its end since %s: see whether handlers return", s.name, now.Messages, s.hand.size, since.Format(time.RFC3339)))
 	}
 	for _, o := range s.judge.outages() {
 		reasons = append(reasons, fmt.Sprintf("queue %s: route %q fails for every message since %s: %v", s.name, o.Route, o.Since.Format(time.RFC3339), o.Err))
 	}
 	return reasons
+}
+
+// paused reports whether messages may wait for a paused route.
+func (c *Consumer) paused() bool {
+	return slices.ContainsFunc(c.group.States(), func(s flow.RouteState) bool { return s.Throttle.Paused && s.Waiting > 0 })
 }
 
 func (s *source) log() *slog.Logger { return s.c.o.Logger.With("queue", s.name) }

@@ -30,15 +30,15 @@ func (s *source) work(ctx context.Context, t terms, lane string) {
 			ms := s.dropLane(lane, m)
 			s.ended(EndLost, ms...)
 		default:
-			s.one(t, m)
+			s.one(ctx, t, m)
 		}
 	}
 }
 
 // one handles m and acts on the result. If m comes again, so do the messages
 // behind it, so that none overtakes it.
-func (s *source) one(t terms, m *message) {
-	v := s.handle(t, m)
+func (s *source) one(ctx context.Context, t terms, m *message) {
+	v := s.handle(ctx, t, m)
 	switch {
 	case v.abandoned:
 		ms := s.dropLane(m.lane, m)
@@ -124,8 +124,9 @@ func (l *letters) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure
 	return err
 }
 
-// handle runs m through its own flow, without retries.
-func (s *source) handle(t terms, m *message) verdict {
+// handle runs m through its own flow, without retries. A message of a paused route
+// stays in hand until the pause or ctx ends.
+func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 	o := s.c.o
 	var last call
 	parked, ended := false, 0
@@ -162,6 +163,7 @@ func (s *source) handle(t terms, m *message) verdict {
 	})
 	rec := m.Record(s.arn)
 	_, submitErr := f.Submit(t.handlers, *rec)
+	defer context.AfterFunc(ctx, f.Leave)()
 	n, err := f.Close(t.giveUp)
 	if n == 1 {
 		s.pace.succeeded()
@@ -177,6 +179,9 @@ func (s *source) handle(t terms, m *message) verdict {
 	}
 	if err == nil {
 		err = submitErr
+	}
+	if ctx.Err() != nil && last.rec == nil { // nothing failed: its route is paused, or the time is over
+		return verdict{end: EndReturned}
 	}
 	last.refused = l.refused
 	v := s.failed(t, m, rec, last, err)

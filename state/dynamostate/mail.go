@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
@@ -33,7 +35,9 @@ type offer struct {
 
 // receive reads the mailbox of an own member.
 func (m *members) receive(o *ownMember, have storedMember) {
-	m.watch(o.app).stale.Store(true)
+	others := m.watch(o.app)
+	others.stale.Store(true)
+	others.heard.Add(1)
 	if len(have.Offers) > 0 {
 		defer m.vacate()
 	}
@@ -145,9 +149,47 @@ func (m *members) tell(ctx context.Context, o *others) {
 	telling.Wait()
 }
 
+// Announce has every living worker of an application count News up with its next
+// heartbeat: something was written that it should read. The cost is a write for each.
+// deaf names the workers that could not be told.
+func (s *Store) Announce(ctx context.Context, app string) (deaf []string, err error) {
+	m := &s.members
+	o := m.watch(app)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := m.list(ctx, o, app); err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for name, sighting := range o.seen {
+		if sighting.dead() || sighting.watched >= silentAfter || m.isOwn(sighting.row.Key) {
+			continue
+		}
+		g.Go(func() error {
+			if err := m.post(ctx, sighting, func(storedMember) map[string]types.AttributeValue { return nil }); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				deaf = append(deaf, name)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	slices.Sort(deaf)
+	return deaf, nil
+}
+
+// News counts what this Store's workers of an application have heard of: each
+// Announce of another Store, and more. It makes no request. A worker counts up after
+// its first claim, too: what was announced before may have missed it.
+func (s *Store) News(app string) uint64 { return s.members.watch(app).heard.Load() }
+
 // joined lists the members after an own one has joined, and tells them.
 func (m *members) joined(ctx context.Context, app string) {
 	o := m.watch(app)
+	o.heard.Add(1)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if m.list(ctx, o, app) == nil {

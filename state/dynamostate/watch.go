@@ -34,7 +34,8 @@ func (l lock) Unlock() { <-l }
 
 // others are the owners of one application, as this Store saw them.
 type others struct {
-	stale atomic.Bool // somebody has news: list them soon
+	stale atomic.Bool   // somebody has news: list them soon
+	heard atomic.Uint64 // see News
 
 	mu     lock // held during a request
 	listed time.Time

@@ -1,0 +1,209 @@
+package flow
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Throttle pauses or slows a route for a while, as its operator has decided. It
+// counts beside the limits of the route's options. The zero Throttle is none.
+//
+// A record of a paused route waits in its lane and counts in the window of its
+// flow: other routes go on until the window is full. The pause is no failure of the
+// route: its state and the clocks of failing records stand still, and no record is
+// parked for its age before it had a call.
+type Throttle struct {
+	Paused      bool
+	Concurrency int     // calls at a time at most; 0: no limit
+	Rate        float64 // calls a second at most; 0: no limit
+}
+
+// lossNear is the time before the stream trims the oldest record that waits for a
+// throttled route from which an operator must look.
+const lossNear = 6 * time.Hour
+
+// Throttle replaces the throttle of a route, at once for calls that have not begun.
+// It returns false if there is no such route.
+func (g *Group) Throttle(route string, t Throttle) (ok bool) {
+	for _, gt := range g.gates {
+		if gt.route.Name == route {
+			gt.throttleBy(t)
+			ok = true
+		}
+	}
+	return ok
+}
+
+func (g *gate) throttleBy(t Throttle) {
+	g.mu.Lock()
+	now := time.Now()
+	g.healthy, g.healthyAt = g.healthyTime(now), now
+	if g.throttle.Paused && !t.Paused { // failures from before say nothing about the route now
+		g.streak, g.fresh, g.unproven = streak{}, streak{}, true
+	}
+	if g.rate > 0 {
+		g.fill(now)
+	}
+	g.throttle, g.filled = t, now
+	g.paused.Store(t.Paused)
+	g.setLimits()
+	g.tokens = min(g.tokens, g.burst)
+	g.judge(now)
+	g.mu.Unlock()
+	g.pump()
+}
+
+// setLimits sets the limits by the route's options and the throttle.
+func (g *gate) setLimits() {
+	r, t := g.route, g.throttle
+	g.concurrency, g.rate, g.burst = r.Concurrency, r.Rate, float64(max(r.Burst, 1))
+	if t.Concurrency > 0 && (g.concurrency == 0 || t.Concurrency < g.concurrency) {
+		g.concurrency = t.Concurrency
+	}
+	if t.Rate > 0 && (g.rate == 0 || t.Rate < g.rate) {
+		g.rate, g.burst = t.Rate, 1
+	}
+	g.limited = t.Paused || g.concurrency > 0 || g.rate > 0
+}
+
+// fill adds the tokens earned since the last update. A rounding error must not
+// cost a wait.
+func (g *gate) fill(now time.Time) {
+	const nearly = 1e-6
+	g.tokens = min(g.burst, g.tokens+now.Sub(g.filled).Seconds()*g.rate)
+	if g.tokens > 1-nearly && g.tokens < 1 {
+		g.tokens = 1
+	}
+	g.filled = now
+}
+
+// nextToken returns when the rate lets a call through.
+func (g *gate) nextToken(now time.Time) time.Time {
+	if g.fill(now); g.tokens >= 1 {
+		return now
+	}
+	seconds := min((1-g.tokens)/g.rate, 3600)
+	return now.Add(time.Duration(math.Ceil(seconds * float64(time.Second))))
+}
+
+// paused reports whether t waits for a paused route.
+func (t *task) paused() bool {
+	return t.state == queued && !t.doomed && t.gate != nil && t.gate.paused.Load()
+}
+
+// Paused returns the paused route that the first unsettled record waits for, and
+// "" if that record has other work left. It is safe for concurrent use.
+func (f *Flow) Paused() (route string) {
+	if !f.group.pauses() {
+		return ""
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for e := range f.held {
+		if e.ord != f.window.low+1 {
+			continue
+		}
+		for _, t := range e.tasks {
+			switch {
+			case t.paused():
+				route = t.failure.Route
+			case t.state != done:
+				return ""
+			}
+		}
+	}
+	return route
+}
+
+// Leave lets Close return when only records of paused routes are left. They stay
+// unsettled, and nothing starts them later. It is safe for concurrent use, before
+// and during Close.
+func (f *Flow) Leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leaving = true
+	f.checkQuiet()
+}
+
+func (g *Group) pauses() bool {
+	for _, gt := range g.gates {
+		if gt.paused.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// join notes a flow in which records wait. The flow's mu is held.
+func (g *Group) join(f *Flow) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.flows == nil {
+		g.flows = make(map[*Flow]struct{})
+	}
+	g.flows[f] = struct{}{}
+}
+
+// leave forgets a closed flow.
+func (g *Group) leave(f *Flow) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.flows, f)
+}
+
+// oldest returns when the oldest live record was created that waits for the route
+// of gt; zero: none waits.
+func (g *Group) oldest(gt *gate) (at time.Time) {
+	g.mu.Lock()
+	flows := make([]*Flow, 0, len(g.flows))
+	for f := range g.flows {
+		flows = append(flows, f)
+	}
+	g.mu.Unlock()
+	for _, f := range flows {
+		if t := f.oldest(gt); !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	return at
+}
+
+func (f *Flow) oldest(g *gate) (at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for e := range f.held {
+		for _, t := range e.tasks {
+			if t.gate == g && t.state != done && e.isLive() && (at.IsZero() || e.rec.Created.Before(at)) {
+				at = e.rec.Created
+			}
+		}
+	}
+	if !at.IsZero() {
+		at = at.Add(time.Since(f.opts.Clock()))
+	}
+	return at
+}
+
+// TimeToTrim is the time until the stream trims the oldest record that waits for a
+// throttled route; 0 if it may have done so. ok is false if none waits.
+func (s RouteState) TimeToTrim() (left time.Duration, ok bool) {
+	if s.Throttle == (Throttle{}) || s.Oldest.IsZero() {
+		return 0, false
+	}
+	return max(0, time.Until(s.Oldest.Add(trimAfter))), true
+}
+
+// nearLoss says that the stream will soon trim a record that waits for a throttled
+// route, or "".
+func (s RouteState) nearLoss() string {
+	if left, ok := s.TimeToTrim(); !ok || left > lossNear {
+		return ""
+	}
+	how := "slowed"
+	if s.Throttle.Paused {
+		how = "paused"
+	}
+	return fmt.Sprintf("route %q is %s by an operator, and the stream forgets the oldest record that waits for it at %s: resume it: sluice route resume %q",
+		s.Route, how, s.Oldest.Add(trimAfter).UTC().Truncate(time.Minute).Format(time.RFC3339), s.Route)
+}
