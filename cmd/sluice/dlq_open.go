@@ -45,6 +45,7 @@ type letterPlace struct {
 	daemon, tokenFile, state, file, queue, keyFile, application string
 
 	live    bool // only a running daemon is of use
+	routes  bool // the command is about routes, not about dead letters
 	changes bool // the command changes dead letters
 
 	given func(flag string) bool
@@ -224,7 +225,10 @@ func (p *letterPlace) reach(ctx context.Context, cfg *config.Config, wait time.D
 		return nil, store, nil
 	}
 	has := ""
-	if !p.live {
+	switch {
+	case p.routes:
+		has = "pauses of its own"
+	case !p.live:
 		has = "no dead letters"
 		var apps []string
 		if apps, err = applicationsWithLetters(ctx, store); len(apps) > 0 {
@@ -246,6 +250,9 @@ func (p *letterPlace) reach(ctx context.Context, cfg *config.Config, wait time.D
 func (p *letterPlace) nowhere(path string, cfg *config.Config) error {
 	if p.live {
 		return fmt.Errorf("no daemon holds a state file %s: go to the folder of the daemon, or name the address that it logs by --daemon", path)
+	}
+	if p.routes {
+		return fmt.Errorf("there is no state file %s: go to the folder of the daemon, or name the address that it logs by --daemon; %s", path, noFunctions)
 	}
 	file := ""
 	if cfg == nil && p.state == "" {

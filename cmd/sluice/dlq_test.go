@@ -126,6 +126,9 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		m.Handle("*#*", sluiceNothing, router.Name("log"), router.Redrive())
 		mux := http.NewServeMux()
 		mux.Handle("/", daemon.DeadLetters(ctx, letters.NewBox(s, "sluice"), s.Path(), m, nil, discard))
+		routes := daemon.Pausing(s.Path(), "sluice", s, flow.NewGroup(m), discard)
+		mux.Handle("/routes", routes)
+		mux.Handle("/routes/", routes)
 		mux.Handle("POST /park", daemon.Parking(s.Path(), "sluice", new(halfDown), discard))
 		for _, pattern := range []string{"GET /lanes", "GET /{$}"} {
 			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL) })

@@ -101,6 +101,14 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if several, ok := store.(job.Store); ok {
 		box.Exclusive(job.Exclusive(several, o.Application, job.Redrive))
 	}
+	throttles := newThrottles(store, o.Application, src.group, src.poller != nil, logger)
+	if err := throttles.refresh(ctx); err != nil { // before a route is called
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("%s: %w", statestore.Describe(o.State), err)
+	}
+	src.throttles = throttles
 	pulse := newPulse(logger)
 	parked := &letterCounts{count: box.Counts}
 	counts.Ask(prom.Status{
@@ -142,12 +150,14 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			st.DeadLetters, st.CountedAt = parked.get(0)
 			return st
 		}
+		routes := throttles.routes(o.State)
 		answers := endpoints{
 			"GET /gaps":              listGaps(src, o.Repairs),
 			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
 			"GET /lanes":             lanes(src.waiting),
 			"/deadletters":           dlq, "/deadletters/": dlq,
 			"POST /park": Parking(o.State, o.Application, src, logger),
+			"/routes":    routes, "/routes/": routes,
 		}
 		if o.Pprof {
 			answers["/debug/pprof/"] = profiles()
@@ -187,6 +197,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if shared {
 		watch.Go(func() { compareFleet(watched, fleet, o.Application, config, logger) })
 	}
+	watch.Go(func() { throttles.watch(watched) })
 	watch.Go(func() { src.calls.watchRetries(watched, logger) })
 	watch.Go(func() { src.showLife(watched, logger) })
 	watch.Go(func() { src.rates.run(watched) })

@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/sluicehq/sluice/flow"
 )
@@ -50,11 +48,7 @@ func park(w http.ResponseWriter, q url.Values, p RouteParker, logger *slog.Logge
 	states := p.States()
 	i := slices.IndexFunc(states, func(s flow.RouteState) bool { return s.Route == a.Route })
 	if i < 0 {
-		var names []string
-		for _, s := range states {
-			names = append(names, s.Route)
-		}
-		return &statusError{http.StatusNotFound, fmt.Errorf("there is no route %q: want one of %s", a.Route, strings.Join(names, ", "))}
+		return &statusError{http.StatusNotFound, noSuchRoute(a.Route, states)}
 	}
 	s := states[i]
 	a.State, a.Failing, a.Error = s.State.String(), s.Failing, text(s.Err)

@@ -33,6 +33,7 @@ type sources struct {
 	rates     *rates
 	repairs   []string // see Options.Repairs
 	letters   *kept
+	throttles *throttles
 	open      openShards
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any

@@ -31,7 +31,7 @@ type status struct {
 	Queues      []queueStatus      `json:"queues"`
 	Backfills   []backfilling      `json:"backfills"`
 	HeldLanes   int                `json:"heldLanes"`
-	Routes      []routeStatus      `json:"routes"` // for which something fails, or that are overloaded
+	Routes      []routeStatus      `json:"routes"` // for which something fails, or that are overloaded, paused or slowed
 	Gaps        int                `json:"gaps"`
 	DeadLetters []deadletter.Count `json:"deadLetters"`
 	CountedAt   time.Time          `json:"deadLettersCountedAt,omitzero"`
@@ -76,6 +76,8 @@ type routeStatus struct {
 	Waiting int       `json:"waitingRecords"`
 	Limit   int       `json:"concurrencyLimit"` // 0: no limit was found, or it is an outage
 	Error   string    `json:"error"`            // of the last call that failed
+
+	Throttle *RouteStatus `json:"throttle,omitempty"` // while an operator has paused or slowed it
 }
 
 // status asks the sources.
@@ -103,9 +105,16 @@ func (s *sources) status() (st status) {
 		slices.SortFunc(st.Queues, func(a, b queueStatus) int { return strings.Compare(a.Queue, b.Queue) })
 	}
 	for _, r := range s.routes() {
-		if r.State != flow.Works || r.Failing > 0 || r.Err != nil {
-			st.Routes = append(st.Routes, routeStatusOf(r))
+		throttled := r.Throttle != (flow.Throttle{})
+		if r.State == flow.Works && r.Failing == 0 && r.Err == nil && !throttled {
+			continue
 		}
+		one := routeStatusOf(r)
+		if throttled {
+			t := s.throttles.status(r)
+			one.Throttle = &t
+		}
+		st.Routes = append(st.Routes, one)
 	}
 	return st
 }
@@ -116,7 +125,7 @@ func routeStatusOf(r flow.RouteState) routeStatus {
 	if r.State == flow.Outage {
 		limit = 0
 	}
-	return routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, limit, plain(r.Err)}
+	return routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, limit, plain(r.Err), nil}
 }
 
 // awaited returns the unsettled work by source.
@@ -217,6 +226,9 @@ func (st *status) text(b *strings.Builder) {
 	for _, r := range st.Routes {
 		fmt.Fprintf(b, "route %s: ", r.Route)
 		failing := plural(r.Failing, "item") + " failing"
+		if r.Throttle != nil {
+			fmt.Fprintf(b, "%s; ", r.Throttle.Text())
+		}
 		switch {
 		case r.State != flow.Works.String():
 			fmt.Fprintf(b, "%s since %s", r.State, r.Since.Format(time.RFC3339))
@@ -225,6 +237,8 @@ func (st *status) text(b *strings.Builder) {
 			}
 		case r.Failing > 0: // too few items for a trouble of the route
 			b.WriteString(failing)
+		case r.Error == "":
+			b.WriteString("works")
 		default:
 			b.WriteString("works, after an error")
 		}
@@ -234,7 +248,10 @@ func (st *status) text(b *strings.Builder) {
 		if r.Limit > 0 {
 			fmt.Fprintf(b, ", %s at a time", plural(r.Limit, "call"))
 		}
-		line(": %s", firstLine(r.Error))
+		if r.Error != "" {
+			fmt.Fprintf(b, ": %s", firstLine(r.Error))
+		}
+		line("")
 	}
 	for _, t := range st.Tables {
 		shown := plural(t.OpenShards, "shard")

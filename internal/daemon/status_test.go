@@ -111,7 +111,8 @@ func TestStatusText(t *testing.T) {
 		st := status{
 			Application: "shop", Version: "v1", Started: began, CountedAt: time.Now().Add(-7 * time.Second), Reasons: []string{"one", "two"}, Tables: tablesOf(shards, map[string]int{"a": 30, "b": 1, "c": 3}), Worker: "host/1/A", Config: "1a2b3c4d",
 			Queues: []queueStatus{{"jobs", 3, 61}}, Backfills: []backfilling{{Table: "a", Settled: 5, Expected: 9}, {Table: "b", Settled: 7, Finished: true}},
-			HeldLanes: 4, Routes: []routeStatus{{"r", "outage", began, 3, 5, 0, "down\nand out"}, {"s", "overloaded", began, 0, 1, 4, "429"}, {"t", "works", began, 1, 2, 0, "bad"}, {"u", "works", began, 0, 0, 0, "once"}}, Gaps: 1,
+			HeldLanes: 4, Routes: []routeStatus{{"r", "outage", began, 3, 5, 0, "down\nand out", nil}, {"s", "overloaded", began, 0, 1, 4, "429", nil}, {"t", "works", began, 1, 2, 0, "bad", nil}, {"u", "works", began, 0, 0, 0, "once", nil},
+				{"v", "works", began, 0, 2, 0, "", &RouteStatus{Route: "v", Paused: true, LeftSeconds: 3600, TrimSeconds: new(float64(7200))}}, {"w", "outage", began, 3, 0, 0, "down", &RouteStatus{Concurrency: 4, Rate: 0.5, LeftSeconds: 60}}}, Gaps: 1,
 			DeadLetters: []deadletter.Count{{Route: "r", Table: "a", Kind: "record", N: 2}, {Table: "b", Kind: "gap", N: 1}},
 		}
 		w := httptest.NewRecorder()
@@ -119,7 +120,7 @@ func TestStatusText(t *testing.T) {
 		got := w.Body.String()
 		for _, want := range []string{
 			"shop, version v1, running for 1m30s\nworker host/1/A, configuration 1a2b3c4d\nNOT READY\n  one\n  two\n", "held items: 4", "dead letters: 3 (counted 7s ago)\n  2 of table a, route r (record)\n  1 of table b, route - (gap)\n",
-			"acknowledged: 1\nroute r: outage since 2000-01-01T00:00:00Z, 3 items failing, 5 records waiting: down\nroute s: overloaded since 2000-01-01T00:00:00Z, 1 record waiting, 4 calls at a time: 429\nroute t: 1 item failing, 2 records waiting: bad\nroute u: works, after an error: once\n",
+			"acknowledged: 1\nroute r: outage since 2000-01-01T00:00:00Z, 3 items failing, 5 records waiting: down\nroute s: overloaded since 2000-01-01T00:00:00Z, 1 record waiting, 4 calls at a time: 429\nroute t: 1 item failing, 2 records waiting: bad\nroute u: works, after an error: once\nroute v: paused for 1h0m0s, and the stream forgets the oldest waiting record in 2h0m0s; works, 2 records waiting\nroute w: slowed to 4 calls at a time, 0.5 records a second for 1m0s; outage since 2000-01-01T00:00:00Z, 3 items failing: down\n",
 			"table a: 25 of 30 open shards, lag 24s, 50 records unsettled\n  s24  lag 24s  2 unsettled  polled 1m30s ago", "  and 5 that lag less (?format=json shows all)\n",
 			"table b: 1 shard, lag 0s, 0 records unsettled\n  x  lag 0s  0 unsettled  polled 0s ago  throttled\n",
 			"table c: 0 of 3 open shards, lag 0s, 0 records unsettled\n",

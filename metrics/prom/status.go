@@ -22,7 +22,7 @@ type Status struct {
 
 // statusMetrics calls Status at each scrape.
 type statusMetrics struct {
-	ready, held, oldest, letters, state, failing, limit *prometheus.Desc
+	ready, held, oldest, letters, state, failing, limit, paused, slowed, pauseLoss *prometheus.Desc
 
 	mu     sync.Mutex
 	status Status
@@ -37,6 +37,12 @@ func newStatusMetrics(reg prometheus.Registerer) *statusMetrics {
 			"Items whose last call failed.", []string{"route"}, nil),
 		limit: prometheus.NewDesc("sluice_route_concurrency_limit",
 			"Calls that the route can take; 0 without a limit.", []string{"route"}, nil),
+		paused: prometheus.NewDesc("sluice_route_paused",
+			"1 while an operator has paused the route.", []string{"route"}, nil),
+		slowed: prometheus.NewDesc("sluice_route_slowed",
+			"1 while an operator has slowed the route.", []string{"route"}, nil),
+		pauseLoss: prometheus.NewDesc("sluice_route_pause_time_to_loss_seconds",
+			"Time until the stream forgets the oldest record that waits for a paused or slowed route; else 86400.", []string{"route"}, nil),
 		ready: prometheus.NewDesc("sluice_ready", "1 while /readyz says ok.", nil, nil),
 		held: prometheus.NewDesc("sluice_held_lanes",
 			"Items whose changes wait behind a failure or a stuck handler.", []string{"route"}, nil),
@@ -68,6 +74,9 @@ func (m *statusMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.state
 	ch <- m.failing
 	ch <- m.limit
+	ch <- m.paused
+	ch <- m.slowed
+	ch <- m.pauseLoss
 	ch <- m.ready
 	ch <- m.held
 	ch <- m.oldest
@@ -84,9 +93,15 @@ func (m *statusMetrics) Collect(ch chan<- prometheus.Metric) {
 	if s.Routes != nil {
 		worst := make(map[string]flow.RouteState)
 		for _, r := range s.Routes() {
-			if w, ok := worst[r.Route]; !ok || r.State > w.State {
-				worst[r.Route] = r
+			w, ok := worst[r.Route]
+			if r.Throttle == (flow.Throttle{}) { // only that of a group has it, not that of a queue
+				r.Throttle, r.Oldest = w.Throttle, w.Oldest
 			}
+			if ok && r.State <= w.State {
+				w.Throttle, w.Oldest = r.Throttle, r.Oldest
+				r = w
+			}
+			worst[r.Route] = r
 		}
 		for name, r := range worst {
 			for state := flow.Works; state <= flow.Outage; state++ {
@@ -94,6 +109,13 @@ func (m *statusMetrics) Collect(ch chan<- prometheus.Metric) {
 			}
 			gauge(m.failing, float64(r.Failing), name)
 			gauge(m.limit, float64(r.Limit), name)
+			left, ok := r.TimeToTrim()
+			if !ok {
+				left = 24 * time.Hour
+			}
+			gauge(m.paused, oneIf(r.Throttle.Paused), name)
+			gauge(m.slowed, oneIf(!r.Throttle.Paused && r.Throttle != (flow.Throttle{})), name)
+			gauge(m.pauseLoss, left.Seconds(), name)
 		}
 	}
 	if s.Ready != nil {

@@ -72,8 +72,8 @@ func TestStatesOfRoutes(t *testing.T) {
 	m.Ask(Status{Routes: func() []flow.RouteState {
 		return []flow.RouteState{
 			{Route: "first", State: flow.Outage, Failing: 7},
-			{Route: "second", State: flow.Overloaded, Limit: 4},
-			{Route: "first"},
+			{Route: "second", State: flow.Overloaded, Limit: 4, Throttle: flow.Throttle{Rate: 1}},
+			{Route: "first", Throttle: flow.Throttle{Paused: true}, Oldest: time.Now().Add(-25 * time.Hour)},
 		}
 	}})
 	expectSeries(t, reg, `
@@ -85,6 +85,18 @@ sluice_route_concurrency_limit{route="second"} 4
 # TYPE sluice_route_failing_items gauge
 sluice_route_failing_items{route="first"} 7
 sluice_route_failing_items{route="second"} 0
+# HELP sluice_route_pause_time_to_loss_seconds Time until the stream forgets the oldest record that waits for a paused or slowed route; else 86400.
+# TYPE sluice_route_pause_time_to_loss_seconds gauge
+sluice_route_pause_time_to_loss_seconds{route="first"} 0
+sluice_route_pause_time_to_loss_seconds{route="second"} 86400
+# HELP sluice_route_paused 1 while an operator has paused the route.
+# TYPE sluice_route_paused gauge
+sluice_route_paused{route="first"} 1
+sluice_route_paused{route="second"} 0
+# HELP sluice_route_slowed 1 while an operator has slowed the route.
+# TYPE sluice_route_slowed gauge
+sluice_route_slowed{route="first"} 0
+sluice_route_slowed{route="second"} 1
 # HELP sluice_route_state 1 for the route's state: works, overloaded, partial outage, recovering, outage.
 # TYPE sluice_route_state gauge
 sluice_route_state{route="first",state="outage"} 1
@@ -97,7 +109,7 @@ sluice_route_state{route="second",state="overloaded"} 1
 sluice_route_state{route="second",state="partial outage"} 0
 sluice_route_state{route="second",state="recovering"} 0
 sluice_route_state{route="second",state="works"} 0
-`, "sluice_route_state", "sluice_route_failing_items", "sluice_route_concurrency_limit")
+`, "sluice_route_state", "sluice_route_failing_items", "sluice_route_concurrency_limit", "sluice_route_paused", "sluice_route_slowed", "sluice_route_pause_time_to_loss_seconds")
 }
 
 func TestLineage(t *testing.T) {

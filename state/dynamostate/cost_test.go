@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluicehq/sluice/internal/pauses"
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
@@ -110,8 +111,11 @@ func (w workload) perMonth() (u usage) {
 	for _, v := range w.perSecond() {
 		u = u.add(v)
 	}
-	return u.times(month.Seconds())
+	return u.add(pauseReads.times(w.workers)).times(month.Seconds())
 }
+
+// pauseReads are those of a daemon at rest, besides its poller.
+var pauseReads = usage{reads: rate(pauses.ReadEvery), readUnits: rate(pauses.ReadEvery)}
 
 // The bytes of rows.
 var (
@@ -183,9 +187,10 @@ func costs() string {
 	row("a worker: a heartbeat each second, all shards each minute", two["heartbeats"].add(two["lists of shards"]).times(0.5))
 	row("it looks at the next worker, and lists all", two["looks"].add(two["lists of workers"]).times(0.5))
 	row("it looks at a shard of another worker, each 10 minutes", two["looks at shards"])
+	row("it reads the pauses of routes, each minute", pauseReads)
 	row("a shard whose position moves each second", one["positions"])
 	row("all such shards of a worker, at most", fleet(1, 1000, true).perSecond()["positions"])
-	b.WriteString("| a message of a queue | 2 reads |\n| counts of dead letters, each 30 s | all their bytes, for each daemon |\n| a worker takes over or is given shards | the same, once for those that come meanwhile |\n")
+	b.WriteString("| a message of a queue | 2 reads |\n| counts of dead letters, each 30 s | all their bytes, for each daemon |\n| a route is paused or resumed | 1 write, and 1 write and 2 reads for each worker |\n| a worker takes over or is given shards | the same, once for those that come meanwhile |\n")
 	b.WriteString("\n| workers | shards | at rest: million writes + reads | USD | all shards busy: USD | a crash repeats | KCL's renewals: million writes | USD |\n|---|---|---|---|---|---|---|---|\n")
 	for _, shards := range []float64{10, 1000, 10_000} {
 		for _, workers := range []float64{1, 10, 100} {

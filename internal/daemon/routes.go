@@ -1,0 +1,193 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/pauses"
+	"github.com/sluicehq/sluice/state"
+)
+
+// Routes is the answer of GET /routes.
+type Routes struct {
+	Routes []RouteStatus `json:"routes"`
+}
+
+// RouteStatus is one route, as one daemon knows it, or as the state has it.
+type RouteStatus struct {
+	Route       string    `json:"route"`
+	State       string    `json:"state,omitempty"` // see [flow.State]; empty if no daemon was asked
+	Failing     int       `json:"failingItems"`
+	Waiting     int       `json:"waitingRecords"`
+	Paused      bool      `json:"paused"`
+	Concurrency int       `json:"concurrency,omitempty"` // calls at a time of each worker, while it is slowed
+	Rate        float64   `json:"rate,omitempty"`        // records a second of each worker, while it is slowed
+	Since       time.Time `json:"since,omitzero"`        // of the pause
+	LeftSeconds float64   `json:"leftSeconds,omitempty"` // until the route goes on by itself
+	// TrimSeconds is the time until the stream forgets the oldest record that waits for
+	// the paused or slowed route; nil: none waits.
+	TrimSeconds *float64 `json:"trimSeconds,omitempty"`
+}
+
+// Throttled reports whether an operator has paused or slowed the route.
+func (r RouteStatus) Throttled() bool { return r.Paused || r.Concurrency > 0 || r.Rate > 0 }
+
+// Text says in a few words what an operator has decided, and how long it lasts; "" if
+// nothing.
+func (r RouteStatus) Text() string {
+	var how []string
+	if r.Concurrency > 0 {
+		how = append(how, plural(r.Concurrency, "call")+" at a time")
+	}
+	if r.Rate > 0 {
+		how = append(how, fmt.Sprintf("%v records a second", r.Rate))
+	}
+	text := "slowed to " + strings.Join(how, ", ")
+	if r.Paused {
+		text = "paused"
+	} else if len(how) == 0 {
+		return ""
+	}
+	text += " for " + seconds(r.LeftSeconds).String()
+	if r.TrimSeconds != nil {
+		text += ", and the stream forgets the oldest waiting record in " + time.Duration(*r.TrimSeconds*float64(time.Second)).Round(time.Minute).String()
+	}
+	return text
+}
+
+// RouteChange is the answer of POST /routes/pause, slow and resume.
+type RouteChange struct {
+	RouteStatus
+	Before  *RouteStatus `json:"before,omitempty"`  // the pause that it replaced or ended
+	Warning string       `json:"warning,omitempty"` // why some workers follow late
+}
+
+// StatusOf is what a stored pause says of its route.
+func StatusOf(p pauses.Pause, left time.Duration) RouteStatus {
+	return RouteStatus{
+		Route: p.Route, Paused: p.Paused(), Concurrency: p.Concurrency, Rate: p.Rate,
+		Since: p.Since, LeftSeconds: left.Round(time.Second).Seconds(),
+	}
+}
+
+func (t *throttles) status(s flow.RouteState) RouteStatus {
+	r := RouteStatus{Route: s.Route}
+	if p, left, ok := t.left(s.Route); ok {
+		r = StatusOf(p, left)
+	}
+	r.State, r.Failing, r.Waiting = s.State.String(), s.Failing, s.Waiting
+	if left, ok := s.TimeToTrim(); ok {
+		seconds := left.Round(time.Second).Seconds()
+		r.TrimSeconds = &seconds
+	}
+	return r
+}
+
+// Pausing serves the routes of a group, whose pauses are in a store that no other process
+// changes. file and application are as for [Parking].
+func Pausing(file, application string, store state.Values, group *flow.Group, logger *slog.Logger) http.Handler {
+	return newThrottles(store, application, group, false, logger).routes(file)
+}
+
+// routes serves the routes to holders of the daemon's token: GET /routes, and POST
+// /routes/pause, slow and resume. Another server must check who may ask. It refuses
+// requests as [DeadLetters] does.
+func (t *throttles) routes(stateFile string) http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, parameters []string, h func(http.ResponseWriter, *http.Request, url.Values) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			q, err := parameterized(r, parameters)
+			if err == nil {
+				err = h(w, r, q)
+			}
+			refuse(w, err)
+		})
+	}
+	handle("GET /routes", nil, func(w http.ResponseWriter, _ *http.Request, _ url.Values) error {
+		all := Routes{Routes: []RouteStatus{}}
+		for _, s := range t.group.States() {
+			all.Routes = append(all.Routes, t.status(s))
+		}
+		return answer(w, all)
+	})
+	set := func(slow bool) func(http.ResponseWriter, *http.Request, url.Values) error {
+		return func(w http.ResponseWriter, r *http.Request, q url.Values) error {
+			p, err := pauseOf(q, slow)
+			if err != nil {
+				return badRequest(err)
+			}
+			return t.answer(w, p.Route, func() (*pauses.Pause, error) {
+				return t.change(r.Context(), func() (*pauses.Pause, error) { return pauses.Set(r.Context(), t.store, t.app, p) })
+			})
+		}
+	}
+	handle("POST /routes/pause", []string{"route", "for"}, set(false))
+	handle("POST /routes/slow", []string{"route", "for", "concurrency", "rate"}, set(true))
+	handle("POST /routes/resume", []string{"route"}, func(w http.ResponseWriter, r *http.Request, q url.Values) error {
+		route := q.Get("route")
+		return t.answer(w, route, func() (*pauses.Pause, error) {
+			return t.change(r.Context(), func() (*pauses.Pause, error) { return pauses.End(r.Context(), t.store, t.app, route) })
+		})
+	})
+	return meantFor(stateFile, t.app, mux)
+}
+
+// pauseOf reads the parameters of a request.
+func pauseOf(q url.Values, slow bool) (pauses.Pause, error) {
+	length, err := time.ParseDuration(q.Get("for"))
+	if err != nil {
+		return pauses.Pause{}, fmt.Errorf("for: %q is no time: want one such as 1h, %v at most", q.Get("for"), pauses.Longest)
+	}
+	concurrency, rate := 0, 0.0
+	if text := q.Get("concurrency"); text != "" {
+		if concurrency, err = strconv.Atoi(text); err != nil || concurrency <= 0 {
+			return pauses.Pause{}, fmt.Errorf("concurrency: %q: want 1 or more calls at a time", text)
+		}
+	}
+	if text := q.Get("rate"); text != "" {
+		if rate, err = strconv.ParseFloat(text, 64); err != nil || !(rate > 0) {
+			return pauses.Pause{}, fmt.Errorf("rate: %q: want more than 0 records a second", text)
+		}
+	}
+	if slow && concurrency == 0 && rate == 0 {
+		return pauses.Pause{}, errors.New("want concurrency, rate, or both")
+	}
+	p := pauses.New(q.Get("route"), length, concurrency, rate)
+	return p, p.Check()
+}
+
+// answer makes a change of a route's pause and answers with the route.
+func (t *throttles) answer(w http.ResponseWriter, route string, change func() (*pauses.Pause, error)) error {
+	states := t.group.States()
+	known := slices.ContainsFunc(states, func(s flow.RouteState) bool { return s.Route == route })
+	if _, _, paused := t.left(route); !known && !paused { // a route that was renamed may be resumed
+		return &statusError{http.StatusNotFound, noSuchRoute(route, states)}
+	}
+	var a RouteChange
+	before, err := change()
+	if errors.Is(err, pauses.ErrDeaf) {
+		a.Warning, err = err.Error(), nil
+	}
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		was := StatusOf(*before, max(0, time.Until(before.Until())))
+		a.Before = &was
+	}
+	a.RouteStatus = RouteStatus{Route: route}
+	for _, s := range t.group.States() {
+		if s.Route == route {
+			a.RouteStatus = t.status(s)
+		}
+	}
+	return answer(w, a)
+}

@@ -1,0 +1,240 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/pauses"
+	"github.com/sluicehq/sluice/state"
+)
+
+const (
+	throttleTick   = 500 * time.Millisecond
+	readUntold     = 4 * time.Second // pauses, by a worker that others cannot tell of a change
+	lossAlarm      = 6 * time.Hour
+	lossAlarmEvery = time.Hour
+)
+
+// newsStore is a state of several processes that tell each other of changes.
+type newsStore interface{ News(app string) uint64 }
+
+// throttles applies the stored pauses of routes to the routes of this process.
+type throttles struct {
+	store  state.Values
+	app    string
+	group  *flow.Group
+	news   newsStore // nil: this process alone changes the state
+	told   bool      // News counts: the process claims shards
+	logger *slog.Logger
+
+	changing sync.Mutex // held during requests, taken before mu
+
+	mu      sync.Mutex
+	known   map[string]*running // by route
+	read    time.Time           // start of the last good read; zero: none yet
+	tried   time.Time
+	heard   uint64 // News before that
+	alarmed map[string]time.Time
+}
+
+// running is a pause that this process has seen.
+type running struct {
+	pauses.Pause
+	ends  time.Time // by this process' monotonic clock
+	began bool      // seen soon after its begin: its end is known exactly
+	over  bool
+}
+
+func newThrottles(store state.Values, app string, group *flow.Group, streams bool, logger *slog.Logger) *throttles {
+	t := &throttles{store: store, app: app, group: group, told: streams, logger: logger, known: make(map[string]*running), alarmed: make(map[string]time.Time)}
+	t.news, _ = store.(newsStore)
+	return t
+}
+
+// refresh reads the pauses and applies them.
+func (t *throttles) refresh(ctx context.Context) error {
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	return t.refreshNow(ctx)
+}
+
+func (t *throttles) refreshNow(ctx context.Context) error {
+	var heard uint64
+	if t.news != nil {
+		heard = t.news.News(t.app)
+	}
+	begin := time.Now()
+	t.mu.Lock()
+	t.tried = begin
+	t.mu.Unlock()
+	all, err := pauses.Read(ctx, t.store, t.app)
+	if err != nil {
+		return fmt.Errorf("the pauses of routes: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for _, p := range all {
+		if have := t.known[p.Route]; have == nil || have.ID != p.ID {
+			t.begin(p, now)
+		}
+	}
+	for route, have := range t.known {
+		if slices.ContainsFunc(all, func(p pauses.Pause) bool { return p.Route == route }) {
+			continue
+		}
+		delete(t.known, route)
+		if !have.over {
+			t.group.Throttle(route, flow.Throttle{})
+			t.logger.Info("route goes on: an operator has resumed it", "route", route)
+		}
+	}
+	t.read, t.heard = begin, heard
+	return nil
+}
+
+// begin applies p, which was set after the last read. So its age is less than the time
+// since then, whatever the clocks of two machines say. mu is held.
+func (t *throttles) begin(p pauses.Pause, now time.Time) {
+	age := max(0, time.Since(p.Since))
+	if !t.read.IsZero() {
+		age = min(age, now.Sub(t.read))
+	}
+	length := min(p.For, pauses.Longest)
+	r := &running{Pause: p, ends: now.Add(length - age), began: !t.read.IsZero()}
+	old := t.known[p.Route]
+	t.known[p.Route] = r
+	if r.over = age >= length; r.over {
+		if old != nil && !old.over {
+			t.group.Throttle(p.Route, flow.Throttle{})
+		}
+		return
+	}
+	if !t.group.Throttle(p.Route, flow.Throttle{Paused: p.Paused(), Concurrency: p.Concurrency, Rate: p.Rate}) {
+		t.logger.Warn("the state has a pause of a route that this daemon does not have", "route", p.Route)
+		return
+	}
+	attrs := []any{"route", p.Route, "until", r.ends.Round(time.Second).UTC().Format(time.RFC3339)}
+	if p.Paused() {
+		t.logger.Warn("route paused by an operator: its records wait, and other routes go on until a shard ends or its window is full", attrs...)
+	} else {
+		t.logger.Warn("route slowed by an operator", append(attrs, "concurrency", p.Concurrency, "rate", p.Rate)...)
+	}
+}
+
+// change makes a change of the stored pauses and applies it here.
+func (t *throttles) change(ctx context.Context, do func() (*pauses.Pause, error)) (before *pauses.Pause, err error) {
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	before, err = do()
+	if readErr := t.refreshNow(ctx); err == nil {
+		err = readErr
+	}
+	return before, err
+}
+
+// watch applies changes and ends pauses until ctx ends.
+func (t *throttles) watch(ctx context.Context) {
+	failed := false
+	for backoff.Sleep(ctx, throttleTick) == nil {
+		if t.due() {
+			err := t.refresh(ctx)
+			if err != nil && !failed && ctx.Err() == nil {
+				t.logger.Error("the pauses of routes cannot be read: they stay as they are", "error", err)
+			}
+			failed = err != nil
+		}
+		t.expire(ctx)
+		t.alarm()
+	}
+}
+
+// due reports whether the pauses must be read.
+func (t *throttles) due() bool {
+	if t.news == nil {
+		return false
+	}
+	every := readUntold
+	if t.told {
+		every = pauses.ReadEvery
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.tried) < time.Second { // also after a failure
+		return false
+	}
+	return t.news.News(t.app) != t.heard || time.Since(t.read) >= every
+}
+
+// expire ends pauses whose time is over, and removes those from the state whose begin
+// this process has seen: a worker whose clock is wrong must not begin them again.
+func (t *throttles) expire(ctx context.Context) {
+	var ended []pauses.Pause
+	t.mu.Lock()
+	for route, r := range t.known {
+		if r.over || time.Until(r.ends) > 0 {
+			continue
+		}
+		r.over = true
+		t.group.Throttle(route, flow.Throttle{})
+		t.logger.Info("route goes on: the time of its pause is over", "route", route)
+		if r.began || t.news == nil {
+			ended = append(ended, r.Pause)
+		}
+	}
+	t.mu.Unlock()
+	for _, p := range ended {
+		t.changing.Lock()
+		err := pauses.Over(ctx, t.store, t.app, p)
+		t.changing.Unlock()
+		if err != nil && ctx.Err() == nil {
+			t.logger.Warn("a pause that is over cannot be removed from the state: only a daemon whose clock is wrong would begin it again", "route", p.Route, "error", err)
+		}
+	}
+}
+
+// alarm logs which routes will lose records while they are paused or slowed.
+func (t *throttles) alarm() {
+	t.mu.Lock()
+	none := len(t.known) == 0
+	t.mu.Unlock()
+	if none {
+		return
+	}
+	for _, s := range t.group.States() {
+		left, ok := s.TimeToTrim()
+		if !ok || left > lossAlarm || time.Since(t.alarmed[s.Route]) < lossAlarmEvery {
+			continue
+		}
+		t.alarmed[s.Route] = time.Now()
+		t.logger.Error("the stream will forget a record that waits for a paused or slowed route: sluice route resume",
+			"route", s.Route, "waiting", s.Waiting, "left", left.Round(time.Minute))
+	}
+}
+
+// left returns the pause of a route, and the rest of its time.
+func (t *throttles) left(route string) (p pauses.Pause, left time.Duration, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.known[route]
+	if r == nil || r.over {
+		return pauses.Pause{}, 0, false
+	}
+	return r.Pause, max(0, time.Until(r.ends)), true
+}
+
+// noSuchRoute says that there is no route of that name.
+func noSuchRoute(name string, states []flow.RouteState) error {
+	var names []string
+	for _, s := range states {
+		names = append(names, s.Route)
+	}
+	return fmt.Errorf("there is no route %q: want one of %s", name, strings.Join(names, ", "))
+}
