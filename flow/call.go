@@ -128,10 +128,10 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	}
 	h := w.settled(v.kind, v.err)
 	now := time.Now()
-	h.letters, h.tries, h.expires = f.opts.DeadLetter != nil, t.tries, t.expires
-	a := decide(h, v.kind, v.after, now)
 
 	f.mu.Lock()
+	h.letters, h.tries, h.expires = f.opts.DeadLetter != nil, t.tries, t.expires
+	a := decide(h, v.kind, v.after, now)
 	t.failure.Attempts++
 	t.note(v.err, now)
 	t.failed, t.refused, t.took = v.kind == failed, v.kind == overloaded, took

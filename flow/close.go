@@ -7,10 +7,11 @@ import (
 )
 
 // Close stops taking records. It waits until every submitted record is settled, or
-// until ctx ends; after [Flow.Leave] not for records of paused routes. Under Stop it waits for the running handlers at most. It returns
-// Settled. If that is less than the records submitted, it also returns an error: a
-// [*RecordError] of the record that stopped or holds the flow, the cause for which
-// Open's ctx ended, or the error of ctx with a handler that still runs.
+// until ctx ends; after [Flow.Leave] not for records of paused routes. Under Stop it
+// waits for the running handlers at most. It returns Settled. If that is less than the
+// records submitted, it also returns an error: a [*RecordError] of the record that
+// stopped or holds the flow, the cause for which Open's ctx ended, or the error of ctx
+// with a handler that still runs.
 //
 // Close cancels handlers when a tenth of the time to ctx's deadline remains (at
 // most 1 s). Handlers that obey have then returned before Close does. Work that a
@@ -123,7 +124,7 @@ func (f *Flow) why(gaveUp error) error {
 	if r, ok := cause.(*RecordError); ok {
 		return r
 	}
-	if cause == nil {
+	if cause == nil || cause == errPaused {
 		if t := f.firstFrozen(); t != nil {
 			return recordError(t)
 		}

@@ -117,11 +117,11 @@
 //
 // # Locks
 //
-// Flow.closing, then Flow.mu, then gate.mu or Group.mu. Flow.reporting is taken alone. User
-// code (handlers, hooks, dead letters, the logger) and quorum.Scope.Leave run
-// without any lock except reporting and closing. A gate wakes a flow without
-// holding its own lock. The flow then asks for a call under both locks: a call is
-// never let through for a flow without a free slot.
+// Flow.closing or Group.throttling, then Flow.mu, then gate.mu or Group.mu.
+// Flow.reporting is taken alone. User code (handlers, hooks, dead letters, the logger)
+// and quorum.Scope.Leave run without any lock except reporting and closing. A gate
+// wakes a flow without holding its own lock. The flow then asks for a call under both
+// locks: a call is never let through for a flow without a free slot.
 //
 // A record that waits in a sink keeps its worker, so there can be as many workers
 // as the window has records. An idle worker (about 5 KB) is kept for the next

@@ -34,10 +34,11 @@ type gate struct {
 	tokens  float64
 	filled  time.Time // time of the last update of tokens
 
-	throttle    Throttle
-	concurrency int     // calls at a time by options and throttle; 0: no limit
-	rate, burst float64 // calls a second, the same
-	unproven    bool    // no call has ended since a pause
+	throttle    Throttle      // written under Group.throttling, too
+	pausedAt    time.Time     // start of the pause; written with throttle
+	stood       time.Duration // length of the pauses before
+	concurrency int           // calls at a time by options and throttle; 0: no limit
+	rate, burst float64       // calls a second, the same
 
 	queues []*queue  // of waiting flows, in the order of waking
 	lostAt time.Time // when one extra call may start, because the last may never return
@@ -62,8 +63,10 @@ type gate struct {
 	since     time.Time
 	troubled  time.Time     // last time that state was not Works
 	crowded   time.Time     // last time that too many items failed
-	healthy   time.Duration // time in healthy states without a pause, up to healthyAt
+	healthy   time.Duration // time in healthy states, up to healthyAt
 	healthyAt time.Time
+
+	oldest, lookedAt time.Time // see Group.oldest; under Group.mu
 
 	failures teller
 	logs     sync.Mutex // keeps log lines in order; taken before mu
@@ -127,7 +130,7 @@ func (g *gate) try(f *Flow) (c *call, ok bool) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := time.Now()
+	now := g.now()
 	if len(g.queues) > 0 || !g.open(now) {
 		return nil, false
 	}
@@ -136,9 +139,10 @@ func (g *gate) try(f *Flow) (c *call, ok bool) {
 
 // take lets a call of q's flow through, or registers the flow for waking. first:
 // the record was never tried. The flow's mu is held.
-func (g *gate) take(q *queue, first bool, now time.Time) (c *call, ok bool) {
+func (g *gate) take(q *queue, first bool) (c *call, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	now := g.now()
 	if !g.open(now) {
 		q.asked = true
 		g.queues = append(g.queues, q)
@@ -269,7 +273,7 @@ func (g *gate) unused(c *call) {
 func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := time.Now()
+	now := g.now()
 	g.items.turn(now)
 	began, load := -1, g.load()
 	if c != nil && (!c.waited || g.ramps) {
@@ -283,14 +287,13 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	probe := c != nil && c.probe == g.outage.number && g.outage.on
 	g.release(c)
 	var it *failedItem
-	g.unproven = g.unproven && k != succeeded && k != failed && k != overloaded
 	switch k {
 	case succeeded:
 		g.successes++
 		if c != nil { // else it began before the route failed
 			g.succeeded = max(g.succeeded, c.after)
 		}
-		g.succeededAt = now
+		g.succeededAt = time.Now()
 		g.streak, g.fresh = streak{}, streak{}
 		g.items.succeed(hash)
 		if g.outage.on {
@@ -361,7 +364,7 @@ func (g *gate) done(hash uint64, giveUp, poison bool) (moved bool) {
 	if giveUp {
 		g.items.giveUp(hash, poison)
 	}
-	return g.moves(time.Now())
+	return g.moves(g.now())
 }
 
 // forsake notes that no flow retries the item.
@@ -375,7 +378,7 @@ func (g *gate) forsake(hash uint64) {
 func (g *gate) parked() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.items.turn(time.Now())
+	g.items.turn(g.now())
 	g.items.parks[g.items.minute%lookBackMinutes]++
 }
 
@@ -383,7 +386,7 @@ func (g *gate) parked() {
 func (g *gate) pump() {
 	for {
 		g.mu.Lock()
-		now := time.Now()
+		now := g.now()
 		if len(g.queues) == 0 || !g.open(now) {
 			g.arm(now)
 			g.mu.Unlock()

@@ -2,9 +2,18 @@ package flow
 
 import "time"
 
-// healthyTime is the total time for which the route was healthy and not paused.
+// now is the time of the gate's clocks, which stand still in a pause. mu is held.
+func (g *gate) now() time.Time {
+	now := time.Now()
+	if g.throttle.Paused {
+		now = g.pausedAt
+	}
+	return now.Add(-g.stood)
+}
+
+// healthyTime is the total time for which the route was healthy.
 func (g *gate) healthyTime(now time.Time) time.Duration {
-	if g.state.Healthy() && !g.throttle.Paused {
+	if g.state.Healthy() {
 		return g.healthy + now.Sub(g.healthyAt)
 	}
 	return g.healthy
@@ -17,12 +26,8 @@ func (g *gate) moves(now time.Time) (moved bool) {
 	return g.state != g.told
 }
 
-// judge updates the route's state, which a pause leaves as it is. mu is held.
+// judge updates the route's state. mu is held.
 func (g *gate) judge(now time.Time) {
-	if g.throttle.Paused {
-		g.calm.Store(false)
-		return
-	}
 	l := &g.limiter
 	if g.waiting == 0 { // no task needs a probe
 		g.outage.on, g.ramps, g.streak, g.fresh = false, false, streak{}, streak{}
@@ -57,9 +62,9 @@ func (g *gate) judge(now time.Time) {
 	if s != g.state {
 		g.healthy, g.healthyAt = g.healthyTime(now), now
 		if g.state == Works {
-			g.troubled = now
+			g.troubled = time.Now()
 		}
-		g.state, g.since = s, now
+		g.state, g.since = s, time.Now()
 	}
 }
 
@@ -72,12 +77,11 @@ func (g *gate) isCrowded(now time.Time) bool {
 	return g.items.failing > 0 && now.Sub(g.crowded) < partialAtLeast
 }
 
-// trouble returns the last error of a route in an outage, or nil. After a pause the
-// outage must show again.
+// trouble returns the last error of a route in an outage, or nil.
 func (g *gate) trouble() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.outage.on || g.throttle.Paused || g.unproven {
+	if !g.outage.on {
 		return nil
 	}
 	return g.err
@@ -101,7 +105,7 @@ func (g *gate) news() (s RouteState, moved bool) {
 
 // reported is the route's state. mu is held.
 func (g *gate) reported() RouteState {
-	now := time.Now()
+	now := g.now()
 	g.items.turn(now)
 	g.judge(now)
 	s := RouteState{
@@ -110,7 +114,7 @@ func (g *gate) reported() RouteState {
 		Throttle: g.throttle,
 	}
 	if g.streak.n > 0 {
-		s.failsSince = g.streak.since
+		s.failsSince = time.Now().Add(-now.Sub(g.streak.since))
 	}
 	if s.State != Works || s.Failing > 0 || g.streak.n > 0 {
 		s.Err = g.err

@@ -129,7 +129,7 @@ func (f *Flow) next() *task {
 			runs := t.e.waits && t.e.ord < f.limit.Load() // else a worker has the record, or the record never runs again
 			if runs && q.gate != nil {
 				var ok bool
-				if t.call, ok = q.gate.take(q, t.tries == 0, now); !ok {
+				if t.call, ok = q.gate.take(q, t.tries == 0); !ok {
 					break
 				}
 			}
@@ -253,23 +253,20 @@ func (f *Flow) retrySleeps(c *call, n int) {
 func (f *Flow) doomOld(now time.Time) {
 	for e := range f.held {
 		for _, t := range e.tasks {
-			if t.state != queued || t.doomed || t.expires.IsZero() {
+			if t.state != queued || t.doomed || t.expires.IsZero() || t.paused() {
 				continue
 			}
 			if !t.tooOld(now) {
 				f.clock.expire(t.expires)
 				continue
 			}
-			t.spared = t.spared || t.paused()
-			if t.spared || t.failure.Last == nil { // it waits for its operator, or was never called
+			if t.failure.Last == nil { // never called
 				err := t.gate.trouble()
 				if err == nil { // it waits for a limit, not after a failure
 					f.clock.expire(t.expires)
 					continue
 				}
-				if t.failure.Last == nil {
-					t.note(err, now)
-				}
+				t.note(err, now)
 			}
 			f.unqueue(t)
 			t.doom()

@@ -78,11 +78,10 @@ func (s RouteState) Trouble() string {
 	if quiet {
 		others = "nothing has succeeded since " + s.failsSince.Format(time.RFC3339)
 	}
-	near := s.nearLoss()
-	switch {
-	case near != "":
+	if near := s.nearLoss(); near != "" || s.Throttle.Paused { // else nobody waits for a success
 		return near
-	case s.Throttle.Paused: // nobody waits for a success
+	}
+	switch {
 	case s.State == Outage:
 		return fmt.Sprintf("route %q fails for every record since %s, and nothing of it is lost meanwhile: repair what it calls: %v", s.Route, since, s.Err)
 	case s.State == Partial:
@@ -91,21 +90,18 @@ func (s RouteState) Trouble() string {
 		return fmt.Sprintf("route %q recovers from an outage since %s, and %d items still fail or wait for their turn; nothing is to be done while they become fewer: %v", s.Route, since, s.Failing, s.Err)
 	case quiet && time.Since(s.failsSince) > proofAfter:
 		return fmt.Sprintf("route %q: %s to tell whether the route or the %d records that wait for it are at fault: repair what it calls: %v", s.Route, others, s.Waiting, s.Err)
+	case s.Parked > parkedAtMost:
+		return fmt.Sprintf("route %q had %d records parked in the last 10 minutes: look at them with sluice dlq list --route %q", s.Route, s.Parked, s.Route)
 	}
-	return s.manyParked()
-}
-
-func (s RouteState) manyParked() string {
-	if s.Parked <= parkedAtMost {
-		return ""
-	}
-	return fmt.Sprintf("route %q had %d records parked in the last 10 minutes: look at them with sluice dlq list --route %q", s.Route, s.Parked, s.Route)
+	return ""
 }
 
 // Group is the state of routes that flows of one process share: how well each
 // route works, and its limits. It is safe for concurrent use.
 type Group struct {
 	gates []*gate
+
+	throttling sync.Mutex // held by Throttle, taken before a flow's mu
 
 	mu    sync.Mutex         // taken after a flow's mu, never before
 	flows map[*Flow]struct{} // in which records wait
@@ -133,7 +129,7 @@ func (g *Group) gate(r *sluice.Route) *gate {
 func (g *Group) States() []RouteState {
 	out := make([]RouteState, len(g.gates))
 	for i, gt := range g.gates {
-		if out[i] = gt.report(); out[i].Throttle != (Throttle{}) {
+		if out[i] = gt.report(); out[i].Throttle != (Throttle{}) && out[i].Waiting > 0 {
 			out[i].Oldest = g.oldest(gt)
 		}
 	}

@@ -15,7 +15,6 @@ type task struct {
 	state   taskState
 	doomed  bool // to be parked, not called
 	cleared bool // no earlier change of its item is parked
-	spared  bool // it grew too old in a pause: it is called before it is parked
 	behind  bool // an earlier change of its item is parked
 	poison  bool // parked because it fails while its route works
 
@@ -74,11 +73,7 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if maxAge > 0 && f.opts.DeadLetter != nil {
-		now, created := time.Now(), e.at
-		if e.isLive() {
-			created = e.rec.Created.Add(now.Sub(f.opts.Clock()))
-		}
-		t.expires = expiry(created, now, f.opts.Policy == Park && e.isLive(), maxAge)
+		t.expires = expiry(f.created(e), time.Now(), f.opts.Policy == Park && e.isLive(), maxAge)
 	}
 	e.tasks = append(e.tasks, t)
 	e.open++
@@ -97,6 +92,15 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 
 // isLive reports whether the stream may trim the record.
 func (e *entry) isLive() bool { return e.rec.Origin == sluice.Live && !e.rec.Created.IsZero() }
+
+// created is when a live record was created, by this machine's clock; of another
+// record, when it was submitted.
+func (f *Flow) created(e *entry) time.Time {
+	if !e.isLive() {
+		return e.at
+	}
+	return e.rec.Created.Add(time.Since(f.opts.Clock()))
+}
 
 // finishTask ends t: its route is done with the record.
 func (f *Flow) finishTask(t *task, giveUp, poison bool) {

@@ -2,7 +2,9 @@ package flow
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -11,25 +13,40 @@ import (
 //
 // A record of a paused route waits in its lane and counts in the window of its
 // flow: other routes go on until the window is full. The pause is no failure of the
-// route: its state and the clocks of failing records stand still, and no record is
-// parked for its age before it had a call.
+// route, and counts for no clock: nothing is nearer to being parked at its end, except
+// what the stream will trim soon.
 type Throttle struct {
 	Paused      bool
 	Concurrency int     // calls at a time at most; 0: no limit
 	Rate        float64 // calls a second at most; 0: no limit
 }
 
-// lossNear is the time before the stream trims the oldest record that waits for a
-// throttled route from which an operator must look.
-const lossNear = 6 * time.Hour
+const (
+	// lossNear is the time before the stream trims the oldest record that waits for a
+	// throttled route from which an operator must look.
+	lossNear = 6 * time.Hour
+	// lookEvery is the least time between two looks at all records for the oldest.
+	lookEvery = 10 * time.Second
+)
 
 // Throttle replaces the throttle of a route, at once for calls that have not begun.
 // It returns false if there is no such route.
 func (g *Group) Throttle(route string, t Throttle) (ok bool) {
+	g.throttling.Lock()
+	defer g.throttling.Unlock()
 	for _, gt := range g.gates {
-		if gt.route.Name == route {
-			gt.throttleBy(t)
-			ok = true
+		if gt.route.Name != route {
+			continue
+		}
+		ok = true
+		if gt.throttle.Paused && !t.Paused { // while no record is parked for its age
+			for _, f := range g.joined() {
+				f.respite(gt, time.Since(gt.pausedAt))
+			}
+		}
+		gt.throttleBy(t)
+		for _, f := range g.joined() {
+			f.throttled()
 		}
 	}
 	return ok
@@ -37,21 +54,54 @@ func (g *Group) Throttle(route string, t Throttle) (ok bool) {
 
 func (g *gate) throttleBy(t Throttle) {
 	g.mu.Lock()
-	now := time.Now()
-	g.healthy, g.healthyAt = g.healthyTime(now), now
-	if g.throttle.Paused && !t.Paused { // failures from before say nothing about the route now
-		g.streak, g.fresh, g.unproven = streak{}, streak{}, true
-	}
+	now := g.now()
 	if g.rate > 0 {
 		g.fill(now)
+	}
+	switch {
+	case t.Paused && !g.throttle.Paused:
+		g.pausedAt = time.Now()
+	case !t.Paused && g.throttle.Paused:
+		g.stood += time.Since(g.pausedAt)
 	}
 	g.throttle, g.filled = t, now
 	g.paused.Store(t.Paused)
 	g.setLimits()
-	g.tokens = min(g.tokens, g.burst)
 	g.judge(now)
 	g.mu.Unlock()
 	g.pump()
+}
+
+// respite puts off the parking for age of the records that wait for gt, by the length
+// of a pause, but not beyond half of the time until the stream trims them.
+func (f *Flow) respite(gt *gate, pause time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	for e := range f.held {
+		waited := min(pause, now.Sub(e.at))
+		for _, t := range e.tasks {
+			if t.gate != gt || t.state == done || t.expires.IsZero() {
+				continue
+			}
+			at := t.expires.Add(waited)
+			if left := f.created(e).Add(trimAfter).Sub(now); e.isLive() && left > 0 {
+				if half := now.Add(left / 2); half.Before(at) {
+					at = later(t.expires, half)
+				}
+			}
+			t.expires = at
+		}
+	}
+}
+
+// throttled runs after a change of a throttle: Close may return, and records may be too
+// old.
+func (f *Flow) throttled() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.checkQuiet()
+	f.clock.expire(time.Now())
 }
 
 // setLimits sets the limits by the route's options and the throttle.
@@ -152,20 +202,31 @@ func (g *Group) leave(f *Flow) {
 	delete(g.flows, f)
 }
 
+// joined returns the flows in which records wait.
+func (g *Group) joined() []*Flow {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.flows))
+}
+
 // oldest returns when the oldest live record was created that waits for the route
-// of gt; zero: none waits.
+// of gt; zero: none waits. It may be as old as lookEvery.
 func (g *Group) oldest(gt *gate) (at time.Time) {
 	g.mu.Lock()
-	flows := make([]*Flow, 0, len(g.flows))
-	for f := range g.flows {
-		flows = append(flows, f)
-	}
+	at, looked := gt.oldest, time.Since(gt.lookedAt) < lookEvery
 	g.mu.Unlock()
-	for _, f := range flows {
+	if looked {
+		return at
+	}
+	at = time.Time{}
+	for _, f := range g.joined() {
 		if t := f.oldest(gt); !t.IsZero() && (at.IsZero() || t.Before(at)) {
 			at = t
 		}
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	gt.oldest, gt.lookedAt = at, time.Now()
 	return at
 }
 
@@ -174,13 +235,13 @@ func (f *Flow) oldest(g *gate) (at time.Time) {
 	defer f.mu.Unlock()
 	for e := range f.held {
 		for _, t := range e.tasks {
-			if t.gate == g && t.state != done && e.isLive() && (at.IsZero() || e.rec.Created.Before(at)) {
-				at = e.rec.Created
+			if t.gate != g || t.state == done || !e.isLive() {
+				continue
+			}
+			if c := f.created(e); at.IsZero() || c.Before(at) {
+				at = c
 			}
 		}
-	}
-	if !at.IsZero() {
-		at = at.Add(time.Since(f.opts.Clock()))
 	}
 	return at
 }

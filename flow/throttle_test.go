@@ -235,120 +235,75 @@ func TestPausedRouteFillsTheWindow(t *testing.T) {
 	})
 }
 
-// A pause counts for no clock: a record that failed before it is neither poison nor
-// too old at its end, before it had another call.
-func TestAPauseAgesNothing(t *testing.T) {
-	for name, later := range map[string]error{"mended": nil, "failing": errDown} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var mended atomic.Bool
-				var d letters
-				m := onTwo(func(_ context.Context, r *sluice.Record) error {
-					if keyOf(r) != "abad" {
-						return nil
-					}
-					if mended.Load() {
-						return later
-					}
-					return errDown
-				}, ok)
-				m.routes[0].Attempts, m.routes[0].MaxAge = 2, time.Hour
-				g := NewGroup(m)
-				f := Open(t.Context(), m, Options{Logger: quiet, Group: g, DeadLetter: &d})
-				mustSubmit(t, f, live("abad", 1, time.Now()))
-				n := 1
-				good := func(d time.Duration) {
-					for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
-						n++
-						mustSubmit(t, f, rec(fmt.Sprint("a", n%30), n))
-					}
-				}
-				good(time.Minute)
-				g.Throttle("a", Throttle{Paused: true})
-				mended.Store(true)
-				time.Sleep(8 * time.Hour)
-				synctest.Wait()
-				if len(d.all()) != 0 {
-					t.Fatalf("parked in the pause: %v", d.all())
-				}
-				g.Throttle("a", Throttle{})
-				time.Sleep(time.Minute)
-				if want := map[string]int{"mended": 0, "failing": 1}[name]; len(d.all()) != want { // it is too old
-					t.Errorf("parked after a call: %v", d.all())
-				}
-				mustClose(t, f, uint64(n))
-			})
-		})
-	}
-}
-
-// The time of a pause counts for no poison.
-func TestAPauseIsNoProofOfPoison(t *testing.T) {
+// The oldest waiting record is looked for only now and then: that is a look at all.
+func TestTheOldestIsSeldomLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d letters
-		m := onTwo(func(_ context.Context, r *sluice.Record) error {
-			if keyOf(r) == "abad" {
-				return errDown
-			}
-			return nil
-		}, ok)
+		var looks int
+		m := onTwo(ok, ok)
 		g := NewGroup(m)
-		f := Open(t.Context(), m, Options{Logger: quiet, Group: g, DeadLetter: &d})
-		mustSubmit(t, f, rec("abad", 1))
-		n := 1
-		good := func(d time.Duration) {
-			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
-				n++
-				mustSubmit(t, f, rec(fmt.Sprint("a", n%30), n))
-			}
-		}
-		good(2 * time.Minute)
 		g.Throttle("a", Throttle{Paused: true})
-		time.Sleep(9 * time.Minute) // after 10 the failures are forgotten
+		f := Open(t.Context(), m, Options{Logger: quiet, Group: g, Clock: func() time.Time { looks++; return time.Now() }})
+		g.States() // none waits
+		mustSubmit(t, f, live("a", 1, time.Now()), live("a2", 2, time.Now()))
+		synctest.Wait()
+		begin := time.Now()
+		looks = 0
+		for range 20 {
+			if s := g.States()[0]; !s.Oldest.Equal(begin) {
+				t.Fatalf("oldest %v, want %v", s.Oldest, begin)
+			}
+			time.Sleep(lookEvery / 25)
+		}
+		if looks != 2 {
+			t.Errorf("%d looks at two records", looks)
+		}
 		g.Throttle("a", Throttle{})
-		good(5 * time.Minute)
-		if len(d.all()) != 0 {
-			t.Errorf("parked after 7 minutes of failing: %v", d.all())
-		}
-		good(5 * time.Minute)
-		mustClose(t, f, uint64(n))
-		if len(d.all()) != 1 {
-			t.Errorf("parked after 12 minutes of failing: %v", d.all())
-		}
+		mustClose(t, f, 2)
 	})
 }
 
-// A route that was paused in an outage goes on with a probe, and parks nothing
-// before.
-func TestPauseInAnOutage(t *testing.T) {
+// A record is of a paused route only if nothing else is left of it.
+func TestPausedAndOtherRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		var d letters
-		m := onTwo(func(context.Context, *sluice.Record) error {
-			time.Sleep(3 * time.Second)
-			if down.Load() {
-				return errDown
+		var mended atomic.Bool
+		m := routes(ok, func(context.Context, *sluice.Record) error {
+			if mended.Load() {
+				return nil
 			}
-			return nil
-		}, ok)
-		down.Store(true)
-		m.routes[0].MaxAge = 2 * time.Hour
+			return errDown
+		})
 		g := NewGroup(m)
-		f := Open(t.Context(), m, Options{Logger: quiet, Group: g, DeadLetter: &d})
-		for i := range 100 {
-			mustSubmit(t, f, live(fmt.Sprint("a", i), i+1, time.Now()))
-		}
-		time.Sleep(time.Minute)
 		g.Throttle("a", Throttle{Paused: true})
-		down.Store(false)
-		time.Sleep(10 * time.Hour)
-		if s := g.States()[0]; s.State != Outage || s.Trouble() != "" || len(f.Held()) != 0 {
-			t.Errorf("%v, %q, %d held", s.State, s.Trouble(), len(f.Held()))
+		f := Open(t.Context(), m, Options{Logger: quiet, Group: g})
+		mustSubmit(t, f, rec("x", 1))
+		time.Sleep(time.Minute)
+		if route := f.Paused(); route != "" {
+			t.Errorf("paused: %q, though route b is retried", route)
+		}
+		mended.Store(true)
+		time.Sleep(time.Minute)
+		if route := f.Paused(); route != "a" {
+			t.Errorf("paused: %q, want a", route)
 		}
 		g.Throttle("a", Throttle{})
-		mustClose(t, f, 100)
-		if len(d.all()) != 0 {
-			t.Errorf("%d records are parked", len(d.all()))
+		mustClose(t, f, 1)
+	})
+}
+
+// The burst of a route's options is none while the route is slowed.
+func TestSlowedRouteHasNoBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := routes(ok)
+		m.routes[0].Rate, m.routes[0].Burst = 1000, 20
+		group := NewGroup(m)
+		f := Open(t.Context(), m, Options{Logger: quiet, Group: group})
+		group.Throttle("a", Throttle{Rate: 2})
+		time.Sleep(time.Minute)
+		begin := time.Now()
+		mustSubmit(t, f, many("x", 11)...)
+		mustClose(t, f, 11)
+		if took := time.Since(begin); took < 5*time.Second || took > 6*time.Second {
+			t.Errorf("2 calls a second: %v for 11", took)
 		}
 	})
 }
@@ -384,60 +339,6 @@ func TestSlowedRoute(t *testing.T) {
 		mustClose(t, f, 120)
 		if g.most.Load() != 8 {
 			t.Errorf("%d calls at a time, the route allows 8", g.most.Load())
-		}
-	})
-}
-
-// A resume starts nothing once Close need not wait any more.
-func TestResumeBehindClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var called atomic.Int64
-		m := routes(func(context.Context, *sluice.Record) error { called.Add(1); return nil })
-		g := NewGroup(m)
-		g.Throttle("a", Throttle{Paused: true})
-		f := Open(t.Context(), m, Options{Logger: quiet, Group: g})
-		mustSubmit(t, f, rec("x", 1))
-		synctest.Wait()
-		f.Leave()
-		f.mu.Lock() // as Close does
-		f.noMore, f.quiet = true, make(chan struct{})
-		f.checkQuiet()
-		f.mu.Unlock()
-		g.Throttle("a", Throttle{})
-		synctest.Wait()
-		if called.Load() != 0 {
-			t.Error("a record is called")
-		}
-		if n, err := f.Close(context.Background()); n != 0 || !errors.Is(err, errPaused) {
-			t.Errorf("Close = %d, %v", n, err)
-		}
-	})
-}
-
-// Leave ends a Close whose records wait for a paused route; the records that have
-// other work are handled.
-func TestLeaveAPausedRoute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var called atomic.Int64
-		tries := 0
-		m := onTwo(func(context.Context, *sluice.Record) error { called.Add(1); return nil }, func(context.Context, *sluice.Record) error {
-			if tries++; tries < 8 {
-				return errDown
-			}
-			return nil
-		})
-		g := NewGroup(m)
-		g.Throttle("a", Throttle{Paused: true})
-		f := Open(t.Context(), m, Options{Logger: quiet, Group: g})
-		mustSubmit(t, f, rec("b", 1), rec("a", 2), rec("a", 3), rec("b2", 4))
-		time.AfterFunc(time.Hour, f.Leave)
-		begin := time.Now()
-		n, err := f.Close(context.Background())
-		if took := time.Since(begin); n != 1 || !errors.Is(err, errPaused) || took != time.Hour {
-			t.Errorf("Close = %d, %v after %v", n, err, took)
-		}
-		if called.Load() != 0 {
-			t.Error("a record of the paused route is called")
 		}
 	})
 }
