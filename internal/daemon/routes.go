@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -124,18 +125,14 @@ func (t *throttles) routes(stateFile string) http.Handler {
 			if err != nil {
 				return badRequest(err)
 			}
-			return t.answer(w, p.Route, func() (*pauses.Pause, error) {
-				return t.change(r.Context(), func() (*pauses.Pause, error) { return pauses.Set(r.Context(), t.store, t.app, p) })
-			})
+			return t.answer(w, r, p.Route, func(ctx context.Context) (*pauses.Pause, error) { return pauses.Set(ctx, t.store, t.app, p) })
 		}
 	}
 	handle("POST /routes/pause", []string{"route", "for"}, set(false))
 	handle("POST /routes/slow", []string{"route", "for", "concurrency", "rate"}, set(true))
 	handle("POST /routes/resume", []string{"route"}, func(w http.ResponseWriter, r *http.Request, q url.Values) error {
 		route := q.Get("route")
-		return t.answer(w, route, func() (*pauses.Pause, error) {
-			return t.change(r.Context(), func() (*pauses.Pause, error) { return pauses.End(r.Context(), t.store, t.app, route) })
-		})
+		return t.answer(w, r, route, func(ctx context.Context) (*pauses.Pause, error) { return pauses.End(ctx, t.store, t.app, route) })
 	})
 	return meantFor(stateFile, t.app, mux)
 }
@@ -165,14 +162,14 @@ func pauseOf(q url.Values, slow bool) (pauses.Pause, error) {
 }
 
 // answer makes a change of a route's pause and answers with the route.
-func (t *throttles) answer(w http.ResponseWriter, route string, change func() (*pauses.Pause, error)) error {
+func (t *throttles) answer(w http.ResponseWriter, r *http.Request, route string, change func(context.Context) (*pauses.Pause, error)) error {
 	states := t.group.States()
 	known := slices.ContainsFunc(states, func(s flow.RouteState) bool { return s.Route == route })
 	if _, _, paused := t.left(route); !known && !paused { // a route that was renamed may be resumed
 		return &statusError{http.StatusNotFound, noSuchRoute(route, states)}
 	}
 	var a RouteChange
-	before, err := change()
+	before, err := t.change(r.Context(), change)
 	if errors.Is(err, pauses.ErrDeaf) {
 		a.Warning, err = err.Error(), nil
 	}

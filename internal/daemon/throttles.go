@@ -17,6 +17,7 @@ import (
 
 const (
 	throttleTick   = 500 * time.Millisecond
+	changeTimeout  = 10 * time.Second
 	readUntold     = 4 * time.Second // pauses, by a worker that others cannot tell of a change
 	lossAlarm      = 6 * time.Hour
 	lossAlarmEvery = time.Hour
@@ -129,11 +130,14 @@ func (t *throttles) begin(p pauses.Pause, now time.Time) {
 	}
 }
 
-// change makes a change of the stored pauses and applies it here.
-func (t *throttles) change(ctx context.Context, do func() (*pauses.Pause, error)) (before *pauses.Pause, err error) {
+// change makes a change of the stored pauses and applies it here, even if the client
+// does not wait for that.
+func (t *throttles) change(ctx context.Context, do func(context.Context) (*pauses.Pause, error)) (before *pauses.Pause, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
+	defer cancel()
 	t.changing.Lock()
 	defer t.changing.Unlock()
-	before, err = do()
+	before, err = do(ctx)
 	if readErr := t.refreshNow(ctx); err == nil {
 		err = readErr
 	}
@@ -158,16 +162,18 @@ func (t *throttles) watch(ctx context.Context) {
 
 // due reports whether the pauses must be read.
 func (t *throttles) due() bool {
-	if t.news == nil {
-		return false
-	}
 	every := readUntold
 	if t.told {
 		every = pauses.ReadEvery
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.tried) < time.Second { // also after a failure
+	switch {
+	case time.Since(t.tried) < time.Second: // also after a failure
+		return false
+	case !t.read.Equal(t.tried): // the last read failed
+		return true
+	case t.news == nil: // only requests to this process change them
 		return false
 	}
 	return t.news.News(t.app) != t.heard || time.Since(t.read) >= every

@@ -244,6 +244,52 @@ func TestPauseWithoutItsState(t *testing.T) {
 	})
 }
 
+// localValues are values that one process changes.
+type localValues struct {
+	*state.Memory
+	stored func()     // called once a value is stored
+	fails  chan error // of the next reads
+}
+
+func (l *localValues) GetValue(ctx context.Context, app, name string) ([]byte, bool, error) {
+	select {
+	case err := <-l.fails:
+		return nil, false, err
+	default:
+	}
+	if ctx.Err() != nil {
+		return nil, false, ctx.Err()
+	}
+	return l.Memory.GetValue(ctx, app, name)
+}
+
+func (l *localValues) PutValue(ctx context.Context, app, name string, data []byte) error {
+	defer l.stored()
+	return l.Memory.PutValue(ctx, app, name, data)
+}
+
+// A change that is stored takes effect, though the client does not wait for it, and
+// though it cannot be read at first.
+func TestStoredPauseTakesEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		client, leave := context.WithCancel(t.Context())
+		store := &localValues{Memory: state.NewMemory(), stored: leave, fails: make(chan error, 1)}
+		w := startPausable(t, ctx, store)
+		r := httptest.NewRequestWithContext(client, "POST", "http://127.0.0.1/routes/pause?route=a&for=1h", nil)
+		w.routes("").ServeHTTP(httptest.NewRecorder(), r)
+		w.want("after the client left", true)
+		store.stored = func() { store.fails <- errors.New("no connection") }
+		if code, _, _ := w.post("resume?route=a"); code == 200 {
+			t.Errorf("resume: %d, though its effect is not known", code)
+		}
+		time.Sleep(3 * time.Second)
+		w.want("after a read that failed", false)
+	})
+}
+
 func TestPausingRefuses(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -26,9 +26,6 @@ func (s *source) work(ctx context.Context, t terms, lane string) {
 		case ctx.Err() != nil:
 			ms := s.giveBackLane(t, lane, m, 0)
 			s.ended(EndUnused, ms...)
-		case s.hand.lapsed(m):
-			ms := s.dropLane(lane, m)
-			s.ended(EndLost, ms...)
 		default:
 			s.one(ctx, t, m)
 		}
@@ -40,7 +37,7 @@ func (s *source) work(ctx context.Context, t terms, lane string) {
 func (s *source) one(ctx context.Context, t terms, m *message) {
 	v := s.handle(ctx, t, m)
 	switch {
-	case v.abandoned:
+	case v.lost:
 		ms := s.dropLane(m.lane, m)
 		s.ended(EndLost, ms...)
 	case v.end == EndReturned:
@@ -92,9 +89,9 @@ func (s *source) ended(e End, ms ...*message) {
 
 // verdict is the decision about a message.
 type verdict struct {
-	end       End
-	after     time.Duration // of EndReturned
-	abandoned bool          // its handler still runs, and Run no longer waits for it
+	end   End
+	after time.Duration // of EndReturned
+	lost  bool          // another consumer may have it, or its handler runs and Run no longer waits for it
 }
 
 // call is a flow's report of a message's last call.
@@ -124,8 +121,10 @@ func (l *letters) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure
 	return err
 }
 
+var errLapsed = errors.New("another consumer may have the message: its visibility timeout is over")
+
 // handle runs m through its own flow, without retries. A message of a paused route
-// stays in hand until the pause or ctx ends.
+// stays in hand until the pause or ctx ends, or SQS hides it no longer.
 func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 	o := s.c.o
 	var last call
@@ -157,13 +156,24 @@ func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 	if o.DeadLetter != nil {
 		dead = l
 	}
-	f := flow.Open(t.handlers, s.c.matcher, flow.Options{
+	handlers, cut := context.WithCancelCause(t.handlers)
+	defer cut(nil)
+	f := flow.Open(handlers, s.c.matcher, flow.Options{
 		Concurrency: 1, Window: 1, WindowBytes: math.MaxInt64, MaxAhead: 1,
 		Policy: flow.Stop, DeadLetter: dead, StuckAfter: o.StuckAfter, Group: s.c.group, Hooks: hooks, Logger: o.Logger,
+		Admit: func(context.Context) error {
+			if !s.hand.lapsed(m) {
+				return nil
+			}
+			cut(errLapsed)
+			return errLapsed
+		},
 	})
 	rec := m.Record(s.arn)
 	_, submitErr := f.Submit(t.handlers, *rec)
 	defer context.AfterFunc(ctx, f.Leave)()
+	_, _, limit := s.hand.lease(m)
+	defer time.AfterFunc(time.Until(limit)-o.Visibility, f.Leave).Stop()
 	n, err := f.Close(t.giveUp)
 	if n == 1 {
 		s.pace.succeeded()
@@ -175,13 +185,13 @@ func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 	select {
 	case <-f.Idle():
 	default:
-		return verdict{abandoned: true}
+		return verdict{lost: true}
 	}
 	if err == nil {
 		err = submitErr
 	}
-	if ctx.Err() != nil && last.rec == nil { // nothing failed: its route is paused, or the time is over
-		return verdict{end: EndReturned}
+	if last.rec == nil || errors.Is(err, errLapsed) { // it was not called
+		return verdict{end: EndReturned, lost: s.hand.lapsed(m)}
 	}
 	last.refused = l.refused
 	v := s.failed(t, m, rec, last, err)
