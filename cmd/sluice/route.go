@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/pauses"
 	"github.com/sluicehq/sluice/internal/statestore"
 )
@@ -95,7 +96,7 @@ func routePauseCommand(c *cli) *cobra.Command {
 		Short: "Pause a route for a time",
 		Long: `Pause a route for a time, of 12 hours at most. Calls that run end; no other begins.
 The route goes on by itself, in order, and nothing is lost. See sluice route --help for
-what waits behind it.`,
+what waits behind it. Exit code 3: the pause is stored, but no worker runs.`,
 		Example: `  sluice route pause 'new search' --for 1h`,
 	}
 	return throttling(c, cmd, nil)
@@ -107,7 +108,7 @@ func routeSlowCommand(c *cli) *cobra.Command {
 		Short: "Slow a route for a time",
 		Long: `Slow a route for a time, of 12 hours at most. Say how many calls may run at a time, how
 many records a second, or both. Each worker counts its own. Limits of the configuration
-stay.`,
+stay. Exit code 3: that is stored, but no worker runs.`,
 		Example: `  sluice route slow search --concurrency 4 --for 1h
   sluice route slow search --rate 20 --for 30m`,
 	}
@@ -193,26 +194,31 @@ func (p *routePlace) tell(r daemon.RouteChange, err error) error {
 		return err
 	}
 	out := p.c.stdout
-	if r.Warning != "" {
+	if r.Warning != "" && !r.Idle {
 		fmt.Fprintln(p.c.stderr, plain(r.Warning))
 	}
-	if p.json {
-		return printJSON(out, r)
+	was, stored := "", ""
+	if r.Idle {
+		stored = "stored: "
 	}
-	was := ""
 	if r.Before != nil && r.Before.LeftSeconds > 0 {
 		was = " (was " + r.Before.Text() + ")"
 	}
 	switch {
+	case p.json:
+		err = printJSON(out, r)
 	case r.Throttled():
-		_, err = fmt.Fprintf(out, "route %s is %s%s\n", plain(r.Route), r.Text(), was)
-		if err == nil && r.Paused {
+		_, err = fmt.Fprintf(out, "%sroute %s is %s%s\n", stored, plain(r.Route), r.Text(), was)
+		if err == nil && r.Paused && !r.Idle {
 			_, err = fmt.Fprintln(out, "Its records wait, and positions of shards with it. Other routes of a shard go on until the shard ends or its window is full.")
 		}
 	case r.Before == nil:
 		_, err = fmt.Fprintf(out, "route %s was not paused\n", plain(r.Route))
 	default:
-		_, err = fmt.Fprintf(out, "route %s goes on%s\n", plain(r.Route), was)
+		_, err = fmt.Fprintf(out, "route %s is resumed%s\n", plain(r.Route), was)
+	}
+	if err == nil && r.Idle {
+		err = &findings{r.Warning}
 	}
 	return err
 }
@@ -325,8 +331,33 @@ func (s storedRoutes) set(ctx context.Context, p pauses.Pause) (daemon.RouteChan
 	case !slices.Contains(names, p.Route):
 		return daemon.RouteChange{}, noRoute(p.Route, names)
 	}
+	idle, err := s.idle(ctx)
+	if err != nil {
+		return daemon.RouteChange{}, err
+	}
+	if idle && s.cfg.DeadLetter.Queue != "" { // a function's, not a daemon's
+		return daemon.RouteChange{}, fmt.Errorf("no daemon runs these routes: %s", noFunctions)
+	}
 	before, err := pauses.Set(ctx, s.store, s.app, p)
-	return routeChange(daemon.StatusOf(p, p.For), before, err)
+	r, err := routeChange(daemon.StatusOf(p, p.For), before, err)
+	if idle {
+		r.Idle, r.Warning = true, fmt.Sprintf("no worker of application %s runs: one that starts before the end follows, and a Lambda function does not", s.app)
+	}
+	return r, err
+}
+
+// idle reports that no worker runs the routes. It is not known of a daemon that reads
+// only queues, which is in no table.
+func (s storedRoutes) idle(ctx context.Context) (bool, error) {
+	fleet, shared := s.store.(holders.Fleet)
+	if !shared { // a daemon would hold the file
+		return true, nil
+	}
+	if len(s.cfg.Source.Tables) == 0 {
+		return false, nil
+	}
+	all, err := fleet.Workers(ctx, s.app)
+	return !slices.ContainsFunc(all, func(w holders.Worker) bool { return w.State == holders.Living }), err
 }
 
 func (s storedRoutes) end(ctx context.Context, route string) (daemon.RouteChange, error) {

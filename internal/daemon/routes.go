@@ -68,7 +68,8 @@ func (r RouteStatus) Text() string {
 type RouteChange struct {
 	RouteStatus
 	Before  *RouteStatus `json:"before,omitempty"`  // the pause that it replaced or ended
-	Warning string       `json:"warning,omitempty"` // why some workers follow late
+	Warning string       `json:"warning,omitempty"` // why workers follow late, or none follows
+	Idle    bool         `json:"idle,omitempty"`    // it is stored, and no worker runs
 }
 
 // StatusOf is what a stored pause says of its route.
