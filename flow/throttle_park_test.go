@@ -144,3 +144,38 @@ func TestPauseInAPartialOutage(t *testing.T) {
 		mustClose(t, p.Flow, uint64(p.n))
 	})
 }
+
+// A record that grew too old in a pause is parked at its age without it, even if nothing
+// else happens then.
+func TestAgeBehindAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d letters
+		release := make(chan struct{})
+		m := onTwo(func(_ context.Context, r *sluice.Record) error {
+			if keyOf(r) == "abad" {
+				return errDown
+			}
+			<-release
+			return nil
+		}, ok)
+		m.routes[0].MaxAge, m.routes[0].Concurrency = time.Hour, 1
+		f := Open(t.Context(), m, Options{Logger: quiet, DeadLetter: &d})
+		p := &paused{Flow: f, t: t}
+		p.submit("abad", 0)
+		time.Sleep(time.Second)
+		p.submit("ahangs", 0)
+		time.Sleep(time.Minute)
+		p.pause(8 * time.Hour)
+		time.Sleep(58 * time.Minute)
+		synctest.Wait()
+		if len(d.all()) != 0 {
+			t.Errorf("parked: %v", d.all())
+		}
+		time.Sleep(2 * time.Minute)
+		if len(d.all()) != 1 {
+			t.Errorf("parked: %v", d.all())
+		}
+		close(release)
+		mustClose(t, f, 2)
+	})
+}

@@ -40,8 +40,9 @@ type throttles struct {
 	mu      sync.Mutex
 	known   map[string]*running // by route
 	read    time.Time           // start of the last good read; zero: none yet
-	tried   time.Time
-	heard   uint64 // News before that
+	tried   time.Time           // start of the last one
+	failed  bool                // the last one
+	heard   uint64              // News before that
 	alarmed map[string]time.Time
 }
 
@@ -73,7 +74,7 @@ func (t *throttles) refreshNow(ctx context.Context) error {
 	}
 	begin := time.Now()
 	t.mu.Lock()
-	t.tried = begin
+	t.tried, t.failed = begin, true
 	t.mu.Unlock()
 	all, err := pauses.Read(ctx, t.store, t.app)
 	if err != nil {
@@ -97,7 +98,7 @@ func (t *throttles) refreshNow(ctx context.Context) error {
 			t.logger.Info("route goes on: an operator has resumed it", "route", route)
 		}
 	}
-	t.read, t.heard = begin, heard
+	t.read, t.heard, t.failed = begin, heard, false
 	return nil
 }
 
@@ -171,7 +172,7 @@ func (t *throttles) due() bool {
 	switch {
 	case time.Since(t.tried) < time.Second: // also after a failure
 		return false
-	case !t.read.Equal(t.tried): // the last read failed
+	case t.failed:
 		return true
 	case t.news == nil: // only requests to this process change them
 		return false
