@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -124,7 +125,7 @@ func (f *Flow) why(gaveUp error) error {
 	if r, ok := cause.(*RecordError); ok {
 		return r
 	}
-	if cause == nil || cause == errPaused {
+	if cause == nil || errors.Is(cause, errPaused) {
 		if t := f.firstFrozen(); t != nil {
 			return recordError(t)
 		}
