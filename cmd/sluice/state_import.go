@@ -36,12 +36,11 @@ func stateImportCommand(c *cli) *cobra.Command {
 		Use:   "import-kcl LEASETABLE",
 		Short: "Take over the positions of a KCL application",
 		Long: `Take over the positions of an application of the Kinesis Client Library (2 or 3) with
-the DynamoDB Streams adapter. Stop its workers first: the command reads the lease
-table twice, and refuses when a worker has written a lease meanwhile. It changes
-nothing in the lease table.
+the DynamoDB Streams adapter. Stop its workers first: the command reads the lease table
+twice, and refuses when a lease was written meanwhile. It changes nothing there.
 
-KCL stores no position for a shard at LATEST that had no record yet. --latest says
-where Sluice begins such shards.
+KCL stores no position for a shard at LATEST that had no record yet: --latest says where
+Sluice begins it.
 
 The command needs dynamodb:Scan on the lease table, dynamodb:DescribeStream, and for
 --stream TABLE dynamodb:DescribeTable.`,
