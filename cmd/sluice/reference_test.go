@@ -80,11 +80,6 @@ func reference(root *cobra.Command) string {
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", cmd.CommandPath(), prose(long))
 		if cmd.HasSubCommands() {
-			var subs []string
-			for _, sub := range visible(cmd) {
-				subs = append(subs, fmt.Sprintf("[%s](#%s)", sub.Name(), anchor(sub)))
-			}
-			fmt.Fprintf(&b, "\nSubcommands: %s.\n", strings.Join(subs, ", "))
 			for _, g := range groups(cmd) {
 				writeFlags(&b, "flags of "+g.of+":\n", g.flags, shared)
 			}
