@@ -33,8 +33,8 @@ func replayCommand(c *cli) *cobra.Command {
 		Use:   "replay FILE…|-",
 		Short: "Run records of files through the routes",
 		Long: `Run the records of files, or of standard input, through the routes. A file may mix
-records as NDJSON and arrays of them, events of Lambda, its on-failure records (SQS,
-SNS, S3), and dead letters, each for the route that it failed on.
+records (NDJSON or arrays), events of Lambda, its on-failure records (SQS, SNS, S3), and
+dead letters. A letter runs on the route that it failed on.
 
 Records of one item run in order. Unreadable input, and a record that fails --attempts
 times, go to the file --failed for another replay. A stopped replay prints the --offset

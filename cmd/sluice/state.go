@@ -332,8 +332,8 @@ func stateShowCommand(c *cli) *cobra.Command {
 		Use:   "show TABLE|STREAM",
 		Short: "Show the shards of a table's streams and their positions",
 		Long: `Show the shards of a table's streams, parents before children, and how far each is
-settled. Of a state table also show since when the owner has a shard, how long ago its
-position moved, and which owners are silent or fenced.`,
+settled. Of a state table also show since when the owner has a shard, and how long ago
+its position moved. Mark silent and fenced owners.`,
 		Example:           `  sluice state show orders`,
 		Args:              oneStream,
 		ValidArgsFunction: file.complete,

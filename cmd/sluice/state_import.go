@@ -65,7 +65,7 @@ The command needs dynamodb:Scan on the lease table, dynamodb:DescribeStream, and
 	fs.SortFlags = false
 	fs.StringVar(&im.stream, "stream", "", "`table` or stream ARN of the leases, if their keys do not name the stream")
 	fs.StringVar(&im.latest, "latest", "", "begin shards without a position at TRIM_HORIZON or LATEST")
-	fs.DurationVar(&im.wait, "wait", 20*time.Second, "time between the two reads: more than a third of KCL's failoverTimeMillis, which is 10 s by default")
+	fs.DurationVar(&im.wait, "wait", 20*time.Second, "time between the two reads: over a third of KCL's failoverTimeMillis (10 s)")
 	fs.BoolVar(&im.dry, "dry-run", false, "say what would be imported")
 	fs.BoolVar(&im.asJSON, "json", false, "print JSON, one object for each stream")
 	im.file.addFlags(fs)
