@@ -20,8 +20,8 @@ func auditCommand(c *cli) *cobra.Command {
 		Use:   "audit",
 		Short: "Compare a table with its index, and repair it",
 		Long: `Compare a table with its index while both change, and print the documents that stay
-different: missing, stale, different, ghosts or ahead. --repair writes the first
-three and deletes ghosts, which are documents without an item.
+different: missing, stale, different, ghosts or ahead. --repair writes the first three
+and deletes ghosts, which have no item.
 
 Exit codes: 0 equal, 3 different, also when a repair succeeded, 1 not compared.
 

@@ -25,12 +25,11 @@ func cascadeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cascade",
 		Short: "Delete the children of a parent that is gone",
-		Long: `Delete the children of one parent, as a route does when the parent is deleted. Use it
-after a lost record, or a deletion before the route existed. If the parent exists,
-the command deletes nothing and exits with 1.
+		Long: `Delete the children of one deleted parent, as a route does: after a lost record, or a
+deletion before the route existed. If the parent exists, the command exits with 1.
 
 With a queue, it deletes up to threshold rows; sluice run deletes the rest. --key has
-the parent's key, and other attributes that the route reads of a parent.`,
+the parent's key, and other attributes that the route reads of it.`,
 		Example: `  sluice cascade --key '{"map_id":"7"}' --dry-run`,
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.cascade(cmd.Context(), o) },

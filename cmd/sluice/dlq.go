@@ -20,7 +20,7 @@ func dlqCommand(c *cli) *cobra.Command {
 	cmd := commandGroup(&cobra.Command{
 		Use:   "dlq",
 		Short: "List, run again and delete dead letters",
-		Long: `List dead letters, the records that failed for good, run them again, or delete them.
+		Long: `List the records that failed for good, run them again, or delete them.
 
 The command asks the running daemon on this machine; --state, --file and --queue name
 other places. You can shorten an id. More: docs/dead-letters.md.`,

@@ -51,12 +51,12 @@ func dlqRedriveCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redrive [ID…]",
 		Short: "Run dead letters again",
-		Long: `Run dead letters again, by id or by filter, each on the route that it failed on. The
-command deletes those that succeed. The others stay, with the new error.
+		Long: `Run dead letters again, by id or by filter, each on the route that it failed on.
+Those that succeed are deleted. The others stay, with the new error.
 
-It refuses a route that does not allow redrives, a letter behind earlier letters of its
-item, and unsigned letters of a queue. Compare the item with its effect before you allow
-one. Exit code 1 also means that a letter failed, was refused or waits.`,
+The command refuses a route that does not allow redrives, a letter behind earlier
+letters of its item, and unsigned letters of a queue. Compare the item with its effect
+before you allow one. Exit code 1 also means that a letter stays.`,
 		Example: `  sluice dlq redrive --all --dry-run
   sluice dlq redrive cea09b34 --earlier
   sluice dlq redrive --route mail --allow mail`,

@@ -69,7 +69,7 @@ func (p *letterPlace) addLiveFlags(fs *pflag.FlagSet) {
 }
 
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
-	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the daemon of the state file; needed with a table)")
+	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the state file's; needed with a table)")
 	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token in $"+access.TokenEnv+"; default: beside the state file)")
 }
 

@@ -26,8 +26,8 @@ func explainCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [file]",
 		Short: "Show which routes a record takes, and what each would do",
-		Long: `Show which routes a record takes, what each would do, and why other routes do not
-take it. The command sends, writes and deletes nothing. It may read tables.
+		Long: `Show which routes a record takes, what each would do, and why others do not take it.
+The command sends, writes and deletes nothing. It may read tables.
 
 The input is a Lambda event, an answer of GetRecords, an array of EventBridge Pipes,
 or records of sluice tail --json. Or name an item.`,

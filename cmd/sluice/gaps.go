@@ -30,10 +30,9 @@ First repair the effects: sluice audit --repair for documents, sluice recount
 	}
 	gapsAsk(c, list, "GET", "/gaps", "")
 	acknowledge := &cobra.Command{
-		Use:   "acknowledge",
-		Short: "Acknowledge all open gaps",
-		Long: `Acknowledge all open gaps. The daemon forgets them and becomes ready. This repairs
-nothing.`,
+		Use:     "acknowledge",
+		Short:   "Acknowledge all open gaps",
+		Long:    `Acknowledge all open gaps: the daemon becomes ready. This repairs nothing.`,
 		Example: `  sluice gaps acknowledge`,
 		Args:    noArguments,
 	}

@@ -22,8 +22,8 @@ func initCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a first configuration, with comments",
-		Long: `Write a first configuration, with comments. In a terminal, without flags, the
-command asks a few questions. --config - writes to standard output.`,
+		Long: `Write a first configuration, with comments. In a terminal, without flags, the command
+asks. --config - writes to standard output.`,
 		Example: `  sluice init --table orders --queue jobs
   sluice init --table orders --type order,invoice --handler send,log`,
 		Args: noArguments,

@@ -32,12 +32,12 @@ func lambdaFiltersCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "filters",
 		Short: "Print the filters of the function's event source mapping",
-		Long: `Print the FilterCriteria of the routes, for the event source mapping of a table's
-stream. Then Lambda does not call the function for records that no route takes.
+		Long: `Print the FilterCriteria for the event source mapping of a table's stream: then Lambda
+does not call the function for records that no route takes.
 
 A filter never drops a record that a route takes, unless its type attribute is not a
 string. It ignores when and changed. With --view the filters are narrower, and wrong for
-a stream with another view.`,
+another view.`,
 		Example: `  sluice lambda filters --view NEW_AND_OLD_IMAGES
   aws lambda update-event-source-mapping --uuid ID --filter-criteria "$(sluice lambda filters --table orders)"`,
 		Args: noArguments,

@@ -34,9 +34,9 @@ func lambdaInvokeCommand(c *cli) *cobra.Command {
 and answer. It sends, writes and deletes as under Lambda; sluice explain only shows
 the effects.
 
-The function is that of the configuration file, or the program of --bootstrap, whose
-folder stands for /var/task. Set SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS for
-local servers.
+The function is the configuration file's, or the program of --bootstrap, whose folder
+stands for /var/task. For local servers set SLUICE_ENDPOINT_DYNAMODB and
+SLUICE_ENDPOINT_SQS.
 
 Exit codes: 0 every record is settled; 3 Lambda would send some again; 1 an invalid
 event, or no answer.`,

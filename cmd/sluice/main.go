@@ -77,7 +77,7 @@ func (c *cli) root() *cobra.Command {
 that handle their changes.
 
 The file is --config, else $SLUICE_CONFIG, else sluice.yaml. A flag wins over its
-environment variable, and the variable wins over the file.
+environment variable, and that over the file.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		Example: `  sluice init --table orders --queue jobs

@@ -112,11 +112,10 @@ func adoptCommand(c *cli) *cobra.Command {
 		Use:   "adopt",
 		Short: "Prepare an existing index for version: sequence",
 		Long: `Prepare an index that has documents for version: sequence. The command maps the field
-of the marks, and makes the alias hide tombstones. The index needs an alias.
+of the marks, and makes the alias, which the index needs, hide tombstones.
 
-First stop all programs that write to the index, and set version: sequence in the
-file. Afterwards run sluice audit --repair: it deletes the documents of items deleted
-meanwhile.`,
+First stop all writers of the index, and set version: sequence in the file. Afterwards
+run sluice audit --repair: it deletes the documents of items deleted meanwhile.`,
 		Example: `  sluice adopt --index orders`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

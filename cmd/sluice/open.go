@@ -22,10 +22,8 @@ func openCommand(c *cli) *cobra.Command {
 		Long: `Open the running daemon's page in a browser. Press the button of the page within a
 minute. The link works once, and gives access for 12 hours.
 
-Without a browser, or with --print, the command prints the link.
-
---address is the URL of the daemon for the browser, if it is another one, such as that
-of kubectl port-forward.`,
+Without a browser, or with --print, the command prints the link. --address is the URL
+of the daemon for the browser, such as that of kubectl port-forward.`,
 		Example: `  sluice open
 
   # A pod's page, in the browser of this machine

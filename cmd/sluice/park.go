@@ -20,11 +20,11 @@ func parkCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "park",
 		Short: "Park the records that a route fails for",
-		Long: `Have the running daemon park, at once, the records whose last call of a route failed
-with an error. A record in a call now is parked if that call fails.
+		Long: `Have the running daemon park, at once, the records whose last call of a route failed.
+A record in a call now is parked if that call fails.
 
-If the sink is down, repair it instead. The command does not park messages of queues,
-records refused for load, and records whose handler asked to be called later.`,
+If the sink is down, repair it instead. Messages of queues stay, and records refused for
+load or to be called later.`,
 		Example: `  sluice park --route 'new search' --dry-run
   sluice park --route 'new search' --yes --json | jq .parked`,
 		Args: noArguments,

@@ -32,8 +32,8 @@ func recountCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recount",
 		Short: "Compare counters with what they count, and repair them",
-		Long: `Count the children of parents, and report the wrong counters of a count route.
---repair corrects them.
+		Long: `Count the children of parents, and report wrong counters of a count route. --repair
+corrects them.
 
 The command looks at a wrong counter twice, --settle apart. Run it without lag and
 without dead letters of the route. With more counters to lower than --max-deletes, a

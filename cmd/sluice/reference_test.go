@@ -71,7 +71,8 @@ func reference(root *cobra.Command) string {
 	})
 	b.WriteString("Commands: " + strings.Join(names, ", ") + ".\n")
 	shared := sharedFlags(root)
-	fmt.Fprintf(&b, "\n## Common flags\n\nSeveral commands take these flags. Each command that prints data takes `--json`.\n\n**backfill, audit, reindex.** %s %s\n\n```text\n%s```\n", escape(routeHelp), escape(searchHelp), shared.FlagUsages())
+	except := slices.DeleteFunc(slices.Clone(withoutAccount), func(name string) bool { return name == "completion" || name == "help" })
+	fmt.Fprintf(&b, "\n## Common flags\n\nEach command takes `--profile`, `--region` and `--role-arn`, except %s. Each command that prints data takes `--json`.\n\n**backfill, audit, reindex.** %s %s\n\n```text\n%s```\n", strings.Join(except, ", "), escape(routeHelp), escape(searchHelp), shared.FlagUsages())
 	eachOfOurs(root, func(cmd *cobra.Command) {
 		long := strings.ReplaceAll(strings.ReplaceAll(cmd.Long, "\n\n"+routeHelp, ""), "\n\n"+searchHelp, "")
 		if long == "" {
@@ -79,11 +80,6 @@ func reference(root *cobra.Command) string {
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", cmd.CommandPath(), prose(long))
 		if cmd.HasSubCommands() {
-			var subs []string
-			for _, sub := range visible(cmd) {
-				subs = append(subs, fmt.Sprintf("[%s](#%s)", sub.Name(), anchor(sub)))
-			}
-			fmt.Fprintf(&b, "\nSubcommands: %s.\n", strings.Join(subs, ", "))
 			for _, g := range groups(cmd) {
 				writeFlags(&b, "flags of "+g.of+":\n", g.flags, shared)
 			}
@@ -105,12 +101,16 @@ func reference(root *cobra.Command) string {
 	return b.String()
 }
 
-// writeFlags describes flags below a title. It only names shared flags.
+// said are shared flags of which the page says once which commands have them.
+var said = []string{"json", "profile", "region", "role-arn"}
+
+// writeFlags describes flags below a title, usage or the name of a group. It only names
+// shared flags.
 func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) {
 	own, common := pflag.NewFlagSet("", pflag.ContinueOnError), ""
 	flags.VisitAll(func(f *pflag.Flag) {
 		if s := shared.Lookup(f.Name); s != nil && sameFlag(s, f) {
-			if f.Name != "json" { // every command that prints data has it
+			if !slices.Contains(said, f.Name) {
 				common += " --" + f.Name
 			}
 		} else {
@@ -118,7 +118,7 @@ func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) 
 		}
 	})
 	var parts []string
-	if title != "" {
+	if title != "" && (own.HasAvailableFlags() || common != "" || !strings.HasPrefix(title, "flags of")) {
 		parts = append(parts, title)
 	}
 	if own.HasAvailableFlags() {

@@ -35,8 +35,7 @@ and written to. sluice run and Indices.Follow write to both; stop other writers.
 
   start, swap, then finish; or rollback, and swap again; abandon gives up
 
-You can run a step again. The mapping is the sink's file for the alias (indices), or
-in --indices.
+You can repeat a step. The mapping is the sink's file for the alias, or in --indices.
 
 ` + routeHelp + `
 
@@ -124,9 +123,8 @@ func (r *reindexing) start() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Make the new index, write to both, fill it and compare",
-		Long: `Make the new index, have writers write to both, fill the new index from the tables,
-and compare the two. Searches still use the old index. Exit code 1 also means that
-the two differ.`,
+		Long: `Make the new index, have writers write to both, fill it from the tables, and compare
+the two. Searches still use the old one. Exit code 1 also means that the two differ.`,
 		Example: `  sluice reindex start --route products --json | jq '.differences[].id'`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

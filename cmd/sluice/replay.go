@@ -32,16 +32,12 @@ func replayCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE…|-",
 		Short: "Run records of files through the routes",
-		Long: `Run the records of files, or of standard input, through the routes of the
-configuration. A file may mix:
-
-  records as NDJSON, and arrays of them
-  events of Lambda
-  on-failure records of Lambda (SQS, SNS, S3)
-  dead letters, each for the route that it failed on
+		Long: `Run the records of files, or of standard input, through the routes. A file may mix
+records (NDJSON or arrays), events of Lambda, its on-failure records (SQS, SNS, S3), and
+dead letters. A letter runs on the route that it failed on.
 
 Records of one item run in order. Unreadable input, and a record that fails --attempts
-times, go to --failed, a file for another replay. A stopped replay prints the --offset
+times, go to the file --failed for another replay. A stopped replay prints the --offset
 to go on.`,
 		Example: `  sluice replay records.ndjson --dry-run
   aws sqs receive-message --queue-url "$URL" --max-number-of-messages 10 | sluice replay -`,

@@ -17,8 +17,8 @@ func runCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Read the tables' streams and queues, and handle their records",
-		Long: `Read the streams of the tables and the queues, and handle their records, until
-SIGTERM or SIGINT.
+		Long: `Read the tables' streams and the queues, and handle their records, until SIGTERM or
+SIGINT.
 
 ` + daemon.Help,
 		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db

@@ -30,8 +30,8 @@ func stateCommand(c *cli) *cobra.Command {
 		Use:   "state",
 		Short: "Show, reset or copy the state of a daemon",
 		Long: `Show, reset or copy the state of a daemon: the position of each shard, gaps, backfills
-and dead letters. A state file can be opened only while its daemon is stopped; use
-sluice status for a running one. A state table can be shown at any time.`,
+and dead letters. Stop the daemon of a state file first, or use sluice status. A state
+table can be shown at any time.`,
 		Example: `  sluice state list
   sluice state show orders
   sluice state reset orders --to LATEST
@@ -220,8 +220,8 @@ func stateListCommand(c *cli) *cobra.Command {
 		Short: "List streams, workers, backfills, gaps and dead letters",
 		Long: `List streams, backfills, gaps and dead letters, of all applications unless
 --application names one. Of a state table also list the workers and their numbers of
-shards. A silent or fenced worker is listed while it has shards. The command watches
-heartbeats for 1 to 4 s, and changes nothing.`,
+shards, silent and fenced ones while they have shards. The command watches heartbeats
+for 1 to 4 s.`,
 		Example: `  sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -333,7 +333,7 @@ func stateShowCommand(c *cli) *cobra.Command {
 		Short: "Show the shards of a table's streams and their positions",
 		Long: `Show the shards of a table's streams, parents before children, and how far each is
 settled. Of a state table also show since when the owner has a shard, and how long ago
-its position moved. Silent and fenced owners are marked.`,
+its position moved. Mark silent and fenced owners.`,
 		Example:           `  sluice state show orders`,
 		Args:              oneStream,
 		ValidArgsFunction: file.complete,

@@ -18,10 +18,10 @@ func stateCreateCommand(c *cli) *cobra.Command {
 		Use:   "create",
 		Short: "Make a state table",
 		Long: `Make the DynamoDB table in which daemons keep their state, and wait until it is ready.
-An existing state table keeps its tags. Many applications can share one table.
+An existing state table keeps its tags. Many applications can share one.
 
 The table is billed by request: a daemon at rest costs about 1.70 USD a month. More:
-docs/fleet.md. The permissions are in deploy/iam/state-create.json.`,
+docs/fleet.md. Permissions: deploy/iam/state-create.json.`,
 		Example: `  sluice state create --state dynamodb:sluice-state
   sluice state create --state dynamodb:sluice-state --tag team=orders --point-in-time-recovery`,
 		Args: noArguments,

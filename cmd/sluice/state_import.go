@@ -36,12 +36,11 @@ func stateImportCommand(c *cli) *cobra.Command {
 		Use:   "import-kcl LEASETABLE",
 		Short: "Take over the positions of a KCL application",
 		Long: `Take over the positions of an application of the Kinesis Client Library (2 or 3) with
-the DynamoDB Streams adapter. Stop its workers first: the command reads the lease
-table twice, and refuses when a worker has written a lease meanwhile. It changes
-nothing in the lease table.
+the DynamoDB Streams adapter. Stop its workers first: the command reads the lease table
+twice, and refuses when a lease was written meanwhile. It changes nothing there.
 
-KCL stores no position for a shard at LATEST that had no record yet. --latest says
-where Sluice begins such shards.
+KCL stores no position for a shard at LATEST that had no record yet: --latest says where
+Sluice begins it.
 
 The command needs dynamodb:Scan on the lease table, dynamodb:DescribeStream, and for
 --stream TABLE dynamodb:DescribeTable.`,
@@ -66,7 +65,7 @@ The command needs dynamodb:Scan on the lease table, dynamodb:DescribeStream, and
 	fs.SortFlags = false
 	fs.StringVar(&im.stream, "stream", "", "`table` or stream ARN of the leases, if their keys do not name the stream")
 	fs.StringVar(&im.latest, "latest", "", "begin shards without a position at TRIM_HORIZON or LATEST")
-	fs.DurationVar(&im.wait, "wait", 20*time.Second, "time between the two reads: more than a third of KCL's failoverTimeMillis, which is 10 s by default")
+	fs.DurationVar(&im.wait, "wait", 20*time.Second, "time between the two reads: over a third of KCL's failoverTimeMillis (10 s)")
 	fs.BoolVar(&im.dry, "dry-run", false, "say what would be imported")
 	fs.BoolVar(&im.asJSON, "json", false, "print JSON, one object for each stream")
 	im.file.addFlags(fs)

@@ -26,16 +26,15 @@ func stateResetCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset TABLE|STREAM",
 		Short: "Have a stream or a shard read anew",
-		Long: `Set the position of a stream, or of one shard. The command says which records will be
-repeated or skipped, and asks.
+		Long: `Set the position of a stream, or of one shard. The command says which records it will
+repeat or skip, and asks.
 
   --to TRIM_HORIZON  handle again every record that the stream still has (24 hours)
   --to LATEST        skip the records written until now and not handled
-  --to forgotten     count the stream as never read: the next start needs --start
+  --to forgotten     as if never read: the next start needs --start
 
---shard needs --to TRIM_HORIZON. It also resets the shard's descendants, to keep the
-changes of an item in order. Handlers must tolerate repetition. Dead letters and
-backfills stay.`,
+--shard needs --to TRIM_HORIZON. It also resets the shard's descendants, to keep changes
+in order. Handlers must tolerate repetition. Dead letters and backfills stay.`,
 		Example: `  sluice state reset orders --to LATEST
   sluice state reset orders --shard shardId-00000001414576573621-f55eea83 --to TRIM_HORIZON`,
 		Args:              oneStream,

@@ -36,7 +36,7 @@ func tailCommand(c *cli) *cobra.Command {
 		Long: `Show the changes of a table: time, event, entity type, key and changed attributes.
 With a configuration, also show the routes, and mark failing ones.
 
-The command stores and handles nothing, but a stream serves only two readers. The
+The command stores and handles nothing, but is one of the stream's two readers. The
 table is a name or the ARN of a stream.`,
 		Example: `  sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
   sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson

@@ -27,8 +27,7 @@ func validateCommand(c *cli) *cobra.Command {
 		Long: `Check the configuration file and list its routes. The command reports every mistake
 at once, with file:line:column, and calls no service.
 
---connect also asks sinks, tables and the state table, and creates the indices that the
-file defines.
+--connect also asks sinks, tables and the state table, and creates the file's indices.
 --sample tries the conditions with records, and finds comparisons of a number with a
 text.`,
 		Example: `  sluice validate --config orders.yaml --connect

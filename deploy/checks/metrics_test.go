@@ -15,8 +15,8 @@ import (
 func series(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]*) \\|").FindAllStringSubmatch(read(t, root, "docs/metrics.md"), -1) {
-		all[row[1]] = append(strings.Split(row[2], ", "), "job", "instance", "le")
+	for _, row := range regexp.MustCompile("(?m)^- `(\\w+)(?:\\{([^}]*)\\})?`: ").FindAllStringSubmatch(read(t, root, "docs/metrics.md"), -1) {
+		all[row[1]] = append(strings.Split(row[2], ","), "job", "instance", "le")
 	}
 	if len(all) < 30 {
 		t.Fatalf("only %d series found in docs/metrics.md", len(all))

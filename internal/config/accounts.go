@@ -14,8 +14,7 @@ import (
 	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
-// Account is another account or Region. A field that is left out is that of the aws
-// around it; a profile replaces an outer role. Set profile or assumeRole, or neither.
+// Account is another account or Region. Set profile or assumeRole, or neither.
 type Account struct {
 	// Region.
 	Region string `yaml:"region"`
@@ -27,8 +26,7 @@ type Account struct {
 	Endpoint string `yaml:"endpoint"`
 }
 
-// AssumeRole is a role. The credentials of the process assume it, or of the profile at
-// the top, never those of another role.
+// AssumeRole is a role.
 type AssumeRole struct {
 	// ARN of the role.
 	ARN string `yaml:"arn" is:"required"`

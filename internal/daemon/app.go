@@ -99,8 +99,7 @@ At the first signal the daemon handles the records that it has, stores the posit
 and exits with 0 within the grace period. A second signal ends it at once. It
 exits with 1 when it cannot start, and with 2 when a flag is wrong.
 
-AWS credentials and Region come from the usual places. SLUICE_ENDPOINT_SQS is the URL
-of SQS, in place of the Region's.`
+SLUICE_ENDPOINT_SQS is the URL of SQS, in place of the Region's.`
 
 // Exit codes.
 const (

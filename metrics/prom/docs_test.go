@@ -19,12 +19,10 @@ const page = "../../docs/metrics.md"
 
 const head = `# Metrics
 
-Daemons and programs of ` + "`run.Main`" + ` serve these series on ` + "`/metrics`" + `, beside those of Go and the process; others use [metrics/prom](../metrics/prom/doc.go). Give ` + "`Setup.Metrics`" + ` to the options of your handlers and sinks; [declare your own](../metrics/metrics.go) by ` + "`metrics.New`" + `. Histograms have classic and native buckets. The lag to alert on is ` + "`sluice_watermark_age_seconds`" + `: see [operations](operations.md#numbers-to-alert-on).
+Daemons and programs of ` + "`run.Main`" + ` serve these series on ` + "`/metrics`" + `, beside those of Go and the process; others use [metrics/prom](../metrics/prom/doc.go). Labels are in braces. Give ` + "`Setup.Metrics`" + ` to the options of your handlers and sinks; [declare your own](../metrics/metrics.go) by ` + "`metrics.New`" + `. Histograms have classic and native buckets. The lag to alert on is ` + "`sluice_watermark_age_seconds`" + `: see [operations](operations.md#numbers-to-alert-on).
 
 <!-- Made of the code by go test ./metrics/prom -update. -->
 
-| series | labels | |
-|---|---|---|
 `
 
 // described is a Registerer that keeps the descriptions of what it is given.
@@ -41,7 +39,10 @@ func (d *described) Register(c prometheus.Collector) error {
 		if m == nil {
 			return fmt.Errorf("%s: not understood", one)
 		}
-		*d = append(*d, fmt.Sprintf("| `%s` | %s | %s |\n", m[1], strings.ReplaceAll(m[3], ",", ", "), m[2]))
+		if m[3] != "" {
+			m[1] += "{" + m[3] + "}"
+		}
+		*d = append(*d, fmt.Sprintf("- `%s`: %s\n", m[1], m[2]))
 	}
 	return nil
 }

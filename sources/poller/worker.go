@@ -135,7 +135,10 @@ func (w *worker) claim(ctx context.Context) (state.Shard, error) {
 	if errors.Is(err, state.ErrFenced) {
 		w.p.fenced(owner)
 	}
-	if err != nil {
+	switch {
+	case held(err):
+		return sh, err // as it is: there are many
+	case err != nil:
 		return sh, fmt.Errorf("claim shard %s: %w", w.shard.ID, err)
 	}
 	w.p.health.store(claimShard, nil)

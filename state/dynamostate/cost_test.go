@@ -181,25 +181,26 @@ func costs() string {
 		if u.readUnits > 0 {
 			units = append(units, count(u.readUnits)+" reads")
 		}
-		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.Join(units, ", "))
+		fmt.Fprintf(&b, "- %s: %s\n", name, strings.Join(units, ", "))
 	}
-	b.WriteString("| | units in 30 days |\n|---|---|\n")
 	row("a worker: a heartbeat each second, all shards each minute", two["heartbeats"].add(two["lists of shards"]).times(0.5))
 	row("it looks at the next worker, and lists all", two["looks"].add(two["lists of workers"]).times(0.5))
 	row("it looks at a shard of another worker, each 10 minutes", two["looks at shards"])
 	row("it reads the pauses of routes, each minute", pauseReads)
 	row("a shard whose position moves each second", one["positions"])
 	row("all such shards of a worker, at most", fleet(1, 1000, true).perSecond()["positions"])
-	b.WriteString("| a message of a queue | 2 reads |\n| counts of dead letters, each 30 s | all their bytes, for each daemon |\n| a route is paused or resumed | 1 write, and 1 write and 2 reads for each worker |\n| a worker takes over or is given shards | the same, once for those that come meanwhile |\n")
-	b.WriteString("\n| workers | shards | at rest: million writes + reads | USD | all shards busy: USD | a crash repeats | KCL's renewals: million writes | USD |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("- a message of a queue: 2 reads\n- a route is paused or resumed: 1 write, and 1 write and 2 reads for each worker\n- counts of dead letters, each 30 s: all their bytes, for each daemon; when a worker takes over or is given shards, once for those that come meanwhile\n")
+	b.WriteString("\n| workers | shards | at rest: million writes + reads | USD | all shards busy: USD | a crash repeats |\n|---|---|---|---|---|---|\n")
+	var kcl []string
 	for _, shards := range []float64{10, 1000, 10_000} {
 		for _, workers := range []float64{1, 10, 100} {
-			busy := fleet(workers, shards, true)
-			u, kcl := fleet(workers, shards, false).perMonth(), usage{writes: shards}.times(rate(kclRenewEvery)*month.Seconds())
-			fmt.Fprintf(&b, "| %s | %s | %s + %s | %s | %s | %.0f s | %s | %s |\n", whole(workers), whole(shards), millions(u.writes), millions(u.readUnits), usd(u.usd()),
-				usd(busy.perMonth().usd()), busy.interval().Seconds(), millions(kcl.writes), usd(kcl.usd()))
+			u, busy := fleet(workers, shards, false).perMonth(), fleet(workers, shards, true)
+			fmt.Fprintf(&b, "| %s | %s | %s + %s | %s | %s | %.0f s |\n", whole(workers), whole(shards), millions(u.writes), millions(u.readUnits), usd(u.usd()),
+				usd(busy.perMonth().usd()), busy.interval().Seconds())
 		}
+		kcl = append(kcl, usd(usage{writes: shards}.times(rate(kclRenewEvery)*month.Seconds()).usd()))
 	}
+	fmt.Fprintf(&b, "\nWith KCL 3.5, renewals of leases alone cost %s USD for these numbers of shards.\n", strings.Join(kcl, ", "))
 	return b.String()
 }
 

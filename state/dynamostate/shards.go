@@ -159,7 +159,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 			}
 			if living {
 				holder = sh.Owner
-				return sh, fmt.Errorf("%w: shard %s by %s", state.ErrHeld, shardID, sh.Owner)
+				return sh, heldError{shardID, sh.Owner}
 			}
 			if sh, err = s.takenOver(st.Application, k, sh, owner); err != nil {
 				return sh, err
@@ -233,6 +233,15 @@ type heldShard struct {
 	read     time.Time // zero: that number was not known then
 }
 
+// heldError is state.ErrHeld of a shard with a living owner. Its text is made when it is
+// read: a worker gets thousands a second, for the shards of all others.
+type heldError struct{ shard, owner string }
+
+func (e heldError) Error() string {
+	return fmt.Sprintf("%v: shard %s by %s", state.ErrHeld, e.shard, e.owner)
+}
+func (heldError) Unwrap() error { return state.ErrHeld }
+
 // stillHeld returns ErrHeld, without a read, if the owner of a shard lives and has
 // released nothing since this Store read the shard. Otherwise it returns the owner and
 // its number of releases before the next read, for noteHeld.
@@ -249,7 +258,7 @@ func (s *Store) stillHeld(ctx context.Context, app string, k rows.Key, owner str
 	}
 	released, ok := s.members.released(app, h.owner)
 	if living && ok && released == h.released && time.Since(h.read) < heldFor {
-		return h, fmt.Errorf("%w: shard %s by %s", state.ErrHeld, k.Sort, h.owner)
+		return h, heldError{k.Sort, h.owner}
 	}
 	return heldShard{owner: h.owner, released: released, read: time.Now()}, nil
 }
