@@ -79,6 +79,12 @@ func (d *shown) routesShown() []page.Route {
 		}
 		all = append(all, one)
 	}
+	for _, s := range d.src.group.States() {
+		i := slices.IndexFunc(all, func(r page.Route) bool { return r.Route == s.Route })
+		if st := d.src.throttles.status(s); i >= 0 && st.Throttled() {
+			all[i].Throttle = &page.Throttle{Paused: st.Paused, Concurrency: st.Concurrency, Rate: st.Rate, LeftSeconds: st.LeftSeconds, Text: st.Text()}
+		}
+	}
 	for _, s := range d.src.routes() {
 		i := slices.IndexFunc(all, func(r page.Route) bool { return r.Route == s.Route })
 		if i < 0 {
@@ -192,6 +198,15 @@ func (d *shown) Gaps() []page.Gap {
 // Acknowledge implements [page.Daemon].
 func (d *shown) Acknowledge(ctx context.Context, ids []string) error {
 	return acknowledgeSome(ctx, d.src, ids, d.logger)
+}
+
+// Throttle implements [page.Daemon].
+func (d *shown) Throttle(ctx context.Context, action string, form url.Values) (warning string, err error) {
+	a, err := d.src.throttles.act(ctx, action, form)
+	if of := (*statusError)(nil); errors.As(err, &of) {
+		err = page.Refused(of.status, err)
+	}
+	return a.Warning, err
 }
 
 // Workers implements [page.Daemon].

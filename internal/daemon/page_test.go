@@ -112,6 +112,24 @@ func TestPageOfADaemon(t *testing.T) {
 	if code, _ := v.ask("POST", link.Path, nil); code != 303 || len(v.session) != 1 {
 		t.Fatalf("a link: %d, %v", code, v.session)
 	}
+	for _, step := range []struct {
+		action, of string
+		code       int
+		want       string
+	}{
+		{"pause", "for=13h", 400, "12h"}, {"slow", "for=1h", 400, "concurrency"}, {"slow", "for=1h&rate=5", 303, "slowed to 5 records a second for"},
+		{"pause", "for=1h", 303, "paused for"}, {"resume", "", 303, `value="1h"`}, {"stop", "", 404, "want pause"},
+	} {
+		form, _ := url.ParseQuery(step.of)
+		form.Set("route", "work")
+		code, body := v.ask("POST", "/page/route/"+step.action, form)
+		if code == 303 {
+			_, body = v.ask("GET", "/page/route?route=work", nil)
+		}
+		if code != step.code || !strings.Contains(body, step.want) || step.action == "resume" && strings.Contains(body, "An operator") {
+			t.Errorf("%s: %d, no %q in %s", step.action, code, step.want, body)
+		}
+	}
 	for path, wants := range map[string][]string{
 		"/":                        {"holding", "ready, look below", "work", "works", "/page/shards?table=orders", "not\tyet"},
 		"/page/shards":             {table.Shards()[0].ID, "open", "(this worker)"},

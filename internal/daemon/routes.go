@@ -120,21 +120,15 @@ func (t *throttles) routes(stateFile string) http.Handler {
 		}
 		return answer(w, all)
 	})
-	set := func(slow bool) func(http.ResponseWriter, *http.Request, url.Values) error {
-		return func(w http.ResponseWriter, r *http.Request, q url.Values) error {
-			p, err := pauseOf(q, slow)
+	for action, parameters := range map[string][]string{"pause": {"route", "for"}, "slow": {"route", "for", "concurrency", "rate"}, "resume": {"route"}} {
+		handle("POST /routes/"+action, parameters, func(w http.ResponseWriter, r *http.Request, q url.Values) error {
+			a, err := t.act(r.Context(), action, q)
 			if err != nil {
-				return badRequest(err)
+				return err
 			}
-			return t.answer(w, r, p.Route, func(ctx context.Context) (*pauses.Pause, error) { return pauses.Set(ctx, t.store, t.app, p) })
-		}
+			return answer(w, a)
+		})
 	}
-	handle("POST /routes/pause", []string{"route", "for"}, set(false))
-	handle("POST /routes/slow", []string{"route", "for", "concurrency", "rate"}, set(true))
-	handle("POST /routes/resume", []string{"route"}, func(w http.ResponseWriter, r *http.Request, q url.Values) error {
-		route := q.Get("route")
-		return t.answer(w, r, route, func(ctx context.Context) (*pauses.Pause, error) { return pauses.End(ctx, t.store, t.app, route) })
-	})
 	return meantFor(stateFile, t.app, mux)
 }
 
@@ -162,20 +156,32 @@ func pauseOf(q url.Values, slow bool) (pauses.Pause, error) {
 	return p, p.Check()
 }
 
-// answer makes a change of a route's pause and answers with the route.
-func (t *throttles) answer(w http.ResponseWriter, r *http.Request, route string, change func(context.Context) (*pauses.Pause, error)) error {
+// act pauses, slows or resumes a route.
+func (t *throttles) act(ctx context.Context, action string, q url.Values) (a RouteChange, err error) {
+	route := q.Get("route")
+	change := func(ctx context.Context) (*pauses.Pause, error) { return pauses.End(ctx, t.store, t.app, route) }
+	switch action {
+	case "pause", "slow":
+		p, err := pauseOf(q, action == "slow")
+		if err != nil {
+			return a, badRequest(err)
+		}
+		change = func(ctx context.Context) (*pauses.Pause, error) { return pauses.Set(ctx, t.store, t.app, p) }
+	case "resume":
+	default:
+		return a, &statusError{http.StatusNotFound, fmt.Errorf("%q: want pause, slow or resume", action)}
+	}
 	states := t.group.States()
 	known := slices.ContainsFunc(states, func(s flow.RouteState) bool { return s.Route == route })
 	if _, _, paused := t.left(route); !known && !paused { // a route that was renamed may be resumed
-		return &statusError{http.StatusNotFound, noSuchRoute(route, states)}
+		return a, &statusError{http.StatusNotFound, noSuchRoute(route, states)}
 	}
-	var a RouteChange
-	before, err := t.change(r.Context(), change)
+	before, err := t.change(ctx, change)
 	if errors.Is(err, pauses.ErrDeaf) {
 		a.Warning, err = err.Error(), nil
 	}
 	if err != nil {
-		return err
+		return a, err
 	}
 	if before != nil {
 		was := StatusOf(*before, max(0, time.Until(before.Until())))
@@ -187,5 +193,5 @@ func (t *throttles) answer(w http.ResponseWriter, r *http.Request, route string,
 			a.RouteStatus = t.status(s)
 		}
 	}
-	return answer(w, a)
+	return a, nil
 }

@@ -27,7 +27,7 @@ func TestAPI(t *testing.T) {
 	}
 	var st Status
 	get("status", &st)
-	if st.Application != "shop" || len(st.Routes) != 3 || len(st.Routes[1].Hour) != PointCount || len(st.Tables) != 2 || len(st.Tables[0].Shards) != 3 || st.Tables[0].HoursToLoss != 4 || st.Tables[0].Shards[0].ID != "s-2" {
+	if st.Application != "shop" || len(st.Routes) != 4 || len(st.Routes[1].Hour) != PointCount || len(st.Tables) != 2 || len(st.Tables[0].Shards) != 3 || st.Tables[0].HoursToLoss != 4 || st.Tables[0].Shards[0].ID != "s-2" {
 		t.Errorf("status %+v", st)
 	}
 	var shards struct{ Shards []Shard }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -92,6 +93,11 @@ func (o *overview) alarm() {
 	if o.Ready && o.Held > 0 {
 		o.Notes = append(o.Notes, alarm{plural(o.Held, "item") + " wait for a retry or a slow call", "/page/held"})
 	}
+	for _, r := range o.Routes {
+		if r.Throttle != nil {
+			o.Notes = append(o.Notes, alarm{"route " + r.Route + " is " + r.Throttle.Text, "/page/route?" + url.Values{"route": {r.Route}}.Encode()})
+		}
+	}
 	if o.Letters > 0 {
 		o.Notes = append(o.Notes, alarm{plural(o.Letters, "dead letter") + " wait for somebody", "/page/letters"})
 	}
@@ -131,7 +137,7 @@ func badness(r Route) int {
 	case "overloaded":
 		return 2
 	}
-	if r.Error != "" || r.Failing > 0 {
+	if r.Error != "" || r.Failing > 0 || r.Throttle != nil {
 		return 1
 	}
 	return 0

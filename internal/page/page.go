@@ -94,12 +94,14 @@ func New(d Daemon, application string, fleet bool) http.Handler {
 	get("/page/letters/{id}", s.letter)
 	get("/page/gaps", s.gaps)
 	get("/page/gaps/{id}", s.confirmGap)
+	get("/page/route", s.route)
 	get("/page/workers", s.workers)
 	get("/page/settings", s.settings)
 	post("/page/letters/confirm", s.confirm)
 	post("/page/letters/redrive", s.redrive)
 	post("/page/letters/purge", s.purge)
 	post("/page/gaps/{id}", s.acknowledge)
+	post("/page/route/{action}", s.throttle)
 	s.api(get)
 	return mux
 }

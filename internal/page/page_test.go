@@ -35,6 +35,8 @@ type fake struct {
 	box     *letters.Box
 
 	acknowledged []string
+	throttled    []string // actions with their forms
+	warning      string
 	changes      int // redrives and purges
 	seenHow      deadletter.How
 }
@@ -54,6 +56,14 @@ func (f *fake) Explain(context.Context, *sluice.Record) []Explained {
 func (f *fake) Acknowledge(_ context.Context, ids []string) error {
 	f.acknowledged = append(f.acknowledged, ids...)
 	return nil
+}
+
+func (f *fake) Throttle(_ context.Context, action string, form url.Values) (warning string, err error) {
+	if form.Get("for") == "13h" {
+		return "", Refused(http.StatusBadRequest, errors.New("12h at most"))
+	}
+	f.throttled = append(f.throttled, action+" "+form.Encode())
+	return f.warning, nil
 }
 
 func (f *fake) List(ctx context.Context, filter deadletter.Filter, after string, limit int) (l LetterList, err error) {
@@ -129,6 +139,7 @@ func newFake(t testing.TB) *fake {
 			{Route: "send", State: "works", Last: hour[50], Hour: hour[:100]},
 			{Route: "search", State: "outage", Since: now.Add(-time.Minute), Failing: 12, Waiting: 1234, Error: hostile, Last: hour[119], Hour: hour},
 			{Route: "notify", State: "overloaded", Since: now.Add(-time.Minute), Limit: 7, Error: "429"},
+			{Route: "a b&c", State: "works", Throttle: &Throttle{Paused: true, Text: "paused for 1h0m0s"}},
 		},
 		Queues: []Queue{{"jobs", 3, 61}}, Backfills: []Backfill{{"orders", 500, 2000, false}, {"old", 7, 7, true}}, Held: 2, Gaps: 1,
 		DeadLetters: []deadletter.Count{{Route: "send", Table: "test", Kind: "record", N: 3}}, CountedAt: now,
@@ -255,7 +266,7 @@ func TestPages(t *testing.T) {
 	id := f.park(t, 1, `{"pk":{"S":"o-1"},"note":{"S":"<script>alert(3)</script>"},"gone":{"N":"1"},"same":{"S":"x"}}`, `{"pk":{"S":"o-1"},"note":{"S":"new"},"fresh":{"BOOL":true},"same":{"S":"x"}}`)
 	h := f.handler()
 	for path, wants := range map[string][]string{
-		"/":                                    {"not ready", "In 4 h 0 min the stream deletes", "1 gap: records were lost", "outage", "<svg", "12", "overloaded", "429", "orders", "s-2", "25 %", "finished", "00ff", "handler does not return", "&lt;script&gt;"},
+		"/":                                    {"not ready", "In 4 h 0 min the stream deletes", "1 gap: records were lost", "outage", "<svg", "12", "overloaded", "429", "route a b&amp;c is paused for 1h0m0s", "/page/route?route=a%20b%26c", "orders", "s-2", "25 %", "finished", "00ff", "handler does not return", "&lt;script&gt;"},
 		"/page/shards":                         {"s-2", "s-3", "child of s-1", "host/2/B", "1 shard settled"},
 		"/page/shards?settled=1&order=lag":     {"s-1", "settled"},
 		"/page/shards?table=users":             {"u-1", "selected>users"},
@@ -263,6 +274,7 @@ func TestPages(t *testing.T) {
 		"/page/held?route=send":                {"handler does not return"},
 		"/page/gaps":                           {"Acknowledge…", "&lt;script&gt;"},
 		"/page/gaps/0123456789abcdef":          {"sluice audit --repair", `method="post"`},
+		"/page/route?route=a+b%26c":            {"An operator has paused for 1h0m0s", "Resume now", `value="1h"`},
 		"/page/workers":                        {"host/1/A", "silent", "<strong>ffff</strong>", "different configurations", "1 worker"},
 		"/page/settings":                       {"v1.2.3", "&lt;script&gt;"},
 		"/page/letters":                        {letters.ShortID(id), `value="` + id + `"`, "&lt;script&gt;"},
@@ -285,7 +297,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	for path, code := range map[string]int{
-		"/page/letters/zzzzzzzz": 404, "/page/letters?key=pk": 400, "/page/gaps/none": 404, "/page/letters/redrive": 404, "/page/nothing": 404, "/page/letters/purge": 404,
+		"/page/letters/zzzzzzzz": 404, "/page/letters?key=pk": 400, "/page/route?route=none": 404, "/page/gaps/none": 404, "/page/letters/redrive": 404, "/page/nothing": 404, "/page/letters/purge": 404,
 	} {
 		if w := ask(h, "GET", path, nil); w.Code != code {
 			t.Errorf("%s: %d, want %d", path, w.Code, code)
@@ -308,6 +320,7 @@ func TestChanges(t *testing.T) {
 		"/page/letters/purge":         {"id": {one}},
 		"/page/letters/confirm":       {"id": {one}, "do": {"purge"}},
 		"/page/gaps/0123456789abcdef": {},
+		"/page/route/pause":           {"route": {hostile}, "for": {"1h"}},
 	}
 	for path, form := range forms {
 		for what, change := range map[string]func(*http.Request){
@@ -380,6 +393,30 @@ func TestChanges(t *testing.T) {
 		if _, err := f.box.Get(t.Context(), other); err != nil {
 			t.Errorf("a purge took another letter: %v", err)
 		}
+	}
+	if len(f.throttled) > 0 {
+		t.Errorf("a route changed without a form of the page: %v", f.throttled)
+	}
+	form := url.Values{"route": {hostile}, "for": {"2h"}, "rate": {"5"}, "more": {"x"}}
+	back := "/page/route?" + url.Values{"route": {hostile}}.Encode()
+	for action, want := range map[string]url.Values{
+		"pause": {"route": {hostile}, "for": {"2h"}}, "slow": {"route": {hostile}, "for": {"2h"}, "rate": {"5"}}, "resume": {"route": {hostile}, "for": {"2h"}},
+	} {
+		f.throttled, f.warning = nil, ""
+		w := ask(h, "POST", "/page/route/"+action, form)
+		if to := w.Header().Get("Location"); w.Code != 303 || to != back || !slices.Equal(f.throttled, []string{action + " " + want.Encode()}) {
+			t.Errorf("%s: %d to %s, %v", action, w.Code, to, f.throttled)
+		}
+		f.warning = hostile
+		if w := ask(h, "POST", "/page/route/"+action, form); w.Code != 200 || !strings.Contains(w.Body.String(), "Stored") {
+			t.Errorf("%s with a warning: %d %s", action, w.Code, w.Body)
+		} else {
+			checkHTML(t, action, w)
+		}
+	}
+	w = ask(h, "POST", "/page/route/pause", url.Values{"route": {"send"}, "for": {"13h"}})
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "12h at most") {
+		t.Errorf("a pause that is too long: %d %s", w.Code, w.Body)
 	}
 	w = ask(h, "POST", "/page/gaps/0123456789abcdef", nil)
 	if w.Code != 303 || !slices.Equal(f.acknowledged, []string{"0123456789abcdef"}) {

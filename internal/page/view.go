@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -23,6 +24,9 @@ type Daemon interface {
 	// Workers lists the processes that share the state; none without such.
 	Workers(ctx context.Context) ([]holders.Worker, error)
 	Settings() Settings
+	// Throttle pauses, slows or resumes a route, which are the actions, by the form's
+	// route, for, concurrency and rate. A warning says that the change works late.
+	Throttle(ctx context.Context, action string, form url.Values) (warning string, err error)
 	Letters
 }
 
@@ -152,15 +156,16 @@ type Backfill struct {
 
 // Route is a route: how it is, and its last hour.
 type Route struct {
-	Route   string    `json:"route"`
-	State   string    `json:"state"` // see [flow.State]
-	Since   time.Time `json:"since,omitzero"`
-	Failing int       `json:"failingItems"`
-	Waiting int       `json:"waitingRecords"`
-	Limit   int       `json:"concurrencyLimit"` // learned; 0: none
-	Error   string    `json:"error,omitempty"`  // of the last call that failed
-	Last    Point     `json:"last"`             // the newest whole point of Hour
-	Hour    []Point   `json:"hour"`             // the oldest first
+	Route    string    `json:"route"`
+	State    string    `json:"state"` // see [flow.State]
+	Since    time.Time `json:"since,omitzero"`
+	Failing  int       `json:"failingItems"`
+	Waiting  int       `json:"waitingRecords"`
+	Limit    int       `json:"concurrencyLimit"` // learned; 0: none
+	Error    string    `json:"error,omitempty"`  // of the last call that failed
+	Throttle *Throttle `json:"throttle,omitempty"`
+	Last     Point     `json:"last"` // the newest whole point of Hour
+	Hour     []Point   `json:"hour"` // the oldest first
 }
 
 // Points of a route: one for each PointEvery of the last hour.
