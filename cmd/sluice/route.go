@@ -65,8 +65,8 @@ func routeListCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the routes, and which are paused or slowed",
-		Long: `List the routes, which are paused or slowed, and for how long. A daemon also shows
-how many records wait in its process, and when the stream forgets the oldest.`,
+		Long: `List the routes, with their pauses. A daemon also shows how many records wait, and when
+the stream forgets the oldest.`,
 		Example: `  sluice route list --json | jq '.routes[] | select(.paused).route'`,
 		Args:    noArguments,
 	}
@@ -95,8 +95,7 @@ func routePauseCommand(c *cli) *cobra.Command {
 		Use:   "pause ROUTE",
 		Short: "Pause a route for a time",
 		Long: `Pause a route for a time, of 12 hours at most. Calls that run end; no other begins.
-The route goes on by itself, in order, and nothing is lost. See sluice route --help for
-what waits behind it. Exit code 3: the pause is stored, but no worker runs.`,
+The route goes on by itself. Exit code 3: the pause is stored, but no worker runs.`,
 		Example: `  sluice route pause 'new search' --for 1h`,
 	}
 	return throttling(c, cmd, nil)
