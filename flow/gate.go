@@ -37,6 +37,7 @@ type gate struct {
 	throttle    Throttle      // written under Group.throttling, too
 	pausedAt    time.Time     // start of the pause; written with throttle
 	stood       time.Duration // length of the pauses before
+	stops       []stop        // the latest of them
 	concurrency int           // calls at a time by options and throttle; 0: no limit
 	rate, burst float64       // calls a second, the same
 
