@@ -244,6 +244,47 @@ func TestPauseWithoutItsState(t *testing.T) {
 	})
 }
 
+// hangingValues are values whose reads hang until their ctx ends.
+type hangingValues struct {
+	*sharedValues
+	hangs chan struct{} // closed: they do
+}
+
+func (h *hangingValues) GetValue(ctx context.Context, app, name string) ([]byte, bool, error) {
+	select {
+	case <-h.hangs:
+		<-ctx.Done()
+		return nil, false, ctx.Err()
+	default:
+		return h.sharedValues.GetValue(ctx, app, name)
+	}
+}
+
+// A pause ends at its time, though a request to the state hangs.
+func TestPauseEndsWhileTheStateHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		store := &hangingValues{&sharedValues{Memory: state.NewMemory()}, make(chan struct{})}
+		w := startPausable(t, ctx, store)
+		for _, route := range []string{"a", "b"} {
+			if code, _, body := w.post("pause?for=1h&route=" + route); code != 200 {
+				t.Fatal(code, body)
+			}
+			time.Sleep(time.Second)
+		}
+		close(store.hangs)
+		time.Sleep(59 * time.Minute)
+		w.want("before the end", true)
+		time.Sleep(time.Minute + 2*time.Second)
+		w.want("after the end", false)
+		if w.paused("b") {
+			t.Error("the second is still paused")
+		}
+	})
+}
+
 // localValues are values that one process changes.
 type localValues struct {
 	*state.Memory
