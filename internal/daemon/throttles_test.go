@@ -405,9 +405,7 @@ func TestDaemonPauses(t *testing.T) {
 	if code, body := c.ask("POST", "/routes/resume?route=*%23*"); code != 200 || !strings.Contains(body, `"before":{`) {
 		t.Errorf("resume: %d %s", code, body)
 	}
+	c.until("handled two", 1)
 	c.until("handled three", 1)
-	if out := c.output(); strings.Index(out, "handled two") > strings.Index(out, "handled three") || !strings.Contains(out, "handled two") {
-		t.Errorf("order:\n%s", out)
-	}
 	stop()
 }
