@@ -32,7 +32,8 @@ type throttles struct {
 	app    string
 	group  *flow.Group
 	news   newsStore // nil: this process alone changes the state
-	told   bool      // News counts: the process claims shards
+	claims bool      // of shards: from the first on, News counts
+	more   bool      // the process calls routes without a claim, too
 	logger *slog.Logger
 
 	changing sync.Mutex // held during requests, taken before mu
@@ -55,8 +56,8 @@ type running struct {
 	over  bool
 }
 
-func newThrottles(store state.Values, app string, group *flow.Group, streams bool, logger *slog.Logger) *throttles {
-	t := &throttles{store: store, app: app, group: group, told: streams, logger: logger, known: make(map[string]*running), alarmed: make(map[string]time.Time)}
+func newThrottles(store state.Values, app string, group *flow.Group, claims, more bool, logger *slog.Logger) *throttles {
+	t := &throttles{store: store, app: app, group: group, claims: claims, more: more, logger: logger, known: make(map[string]*running), alarmed: make(map[string]time.Time)}
 	t.news, _ = store.(newsStore)
 	return t
 }
@@ -173,10 +174,6 @@ func (t *throttles) watch(ctx context.Context) {
 
 // due reports whether the pauses must be read.
 func (t *throttles) due() bool {
-	every := readUntold
-	if t.told {
-		every = pauses.ReadEvery
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -187,7 +184,11 @@ func (t *throttles) due() bool {
 	case t.news == nil: // only requests to this process change them
 		return false
 	}
-	return t.news.News(t.app) != t.heard || time.Since(t.read) >= every
+	news, every := t.news.News(t.app), readUntold
+	if t.claims && (news > 0 || !t.more) {
+		every = pauses.ReadEvery
+	}
+	return news != t.heard || time.Since(t.read) >= every
 }
 
 // expire ends pauses whose time is over.

@@ -87,12 +87,18 @@ type pausable struct {
 
 func startPausable(t *testing.T, ctx context.Context, store state.Values) *pausable {
 	t.Helper()
+	return startPausableWith(t, ctx, store, false)
+}
+
+// startPausableWith: more says that the process calls routes without a claim, too.
+func startPausableWith(t *testing.T, ctx context.Context, store state.Values, more bool) *pausable {
+	t.Helper()
 	m := router.New()
 	for _, name := range []string{"a", "b"} {
 		m.Handle(name+"#*", func(context.Context, *sluice.Record) error { return nil }, router.Name(name))
 	}
 	p := &pausable{t: t, log: new(bytes.Buffer)}
-	p.throttles = newThrottles(store, "app", flow.NewGroup(m), true, slog.New(slog.NewTextHandler(p.log, nil)))
+	p.throttles = newThrottles(store, "app", flow.NewGroup(m), true, more, slog.New(slog.NewTextHandler(p.log, nil)))
 	if err := p.refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +247,29 @@ func TestPauseWithoutItsState(t *testing.T) {
 			t.Errorf("%d %s", code, body)
 		}
 		w.want("a second pause", true)
+	})
+}
+
+// A worker that reads queues beside tables has no row before its first claim, so nobody
+// can tell it. It follows within 5 s all the same.
+func TestPauseOfAWorkerWithoutAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		store := &sharedValues{Memory: state.NewMemory(), mute: true}
+		w := startPausableWith(t, ctx, store, true)
+		time.Sleep(10 * time.Second)
+		_, _ = pauses.Set(t.Context(), store, "app", pauses.New("a", time.Hour, 0, 0))
+		time.Sleep(5 * time.Second)
+		w.want("after 5 s", true)
+		store.set(false, nil)
+		_, _ = store.Announce(ctx, "app") // by its first claim
+		time.Sleep(5 * time.Second)
+		before := store.reads
+		if time.Sleep(10 * time.Minute); store.reads > before+11 {
+			t.Errorf("%d reads in 10 minutes after the claim", store.reads-before)
+		}
 	})
 }
 
