@@ -279,7 +279,7 @@ func (f *Flow) oldest(g *gate) (at time.Time) {
 	defer f.mu.Unlock()
 	for e := range f.held {
 		for _, t := range e.tasks {
-			if t.gate != g || t.state == done || !e.isLive() {
+			if t.gate != g || t.state == done || !f.trims(e) {
 				continue
 			}
 			if c := f.created(e); at.IsZero() || c.Before(at) {

@@ -217,3 +217,20 @@ func TestAgeOfARecordBehindAnother(t *testing.T) {
 		})
 	}
 }
+
+// The message of a queue is in no stream, which could trim it.
+func TestNoStreamTrimsAMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := routes(ok)
+		g := NewGroup(m)
+		g.Throttle("a", Throttle{Paused: true})
+		f := Open(t.Context(), m, Options{Logger: quiet, Policy: Stop, Group: g})
+		mustSubmit(t, f, live("x", 1, time.Now().Add(-23*time.Hour)))
+		synctest.Wait()
+		if s := g.States()[0]; s.Waiting != 1 || !s.Oldest.IsZero() || s.Trouble() != "" {
+			t.Errorf("%d wait, the oldest since %v: %s", s.Waiting, s.Oldest, s.Trouble())
+		}
+		g.Throttle("a", Throttle{})
+		mustClose(t, f, 1)
+	})
+}
