@@ -37,6 +37,7 @@ type gate struct {
 	throttle    Throttle      // written under Group.throttling, too
 	pausedAt    time.Time     // start of the pause; written with throttle
 	stood       time.Duration // length of the pauses before
+	stops       []stop        // the latest of them
 	concurrency int           // calls at a time by options and throttle; 0: no limit
 	rate, burst float64       // calls a second, the same
 
@@ -139,10 +140,10 @@ func (g *gate) try(f *Flow) (c *call, ok bool) {
 
 // take lets a call of q's flow through, or registers the flow for waking. first:
 // the record was never tried. The flow's mu is held.
-func (g *gate) take(q *queue, first bool) (c *call, ok bool) {
+func (g *gate) take(q *queue, first bool, now time.Time) (c *call, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.now()
+	now = g.at(now)
 	if !g.open(now) {
 		q.asked = true
 		g.queues = append(g.queues, q)
@@ -273,7 +274,8 @@ func (g *gate) unused(c *call) {
 func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.now()
+	wall := time.Now()
+	now := g.at(wall)
 	g.items.turn(now)
 	began, load := -1, g.load()
 	if c != nil && (!c.waited || g.ramps) {
@@ -293,7 +295,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 		if c != nil { // else it began before the route failed
 			g.succeeded = max(g.succeeded, c.after)
 		}
-		g.succeededAt = time.Now()
+		g.succeededAt = wall
 		g.streak, g.fresh = streak{}, streak{}
 		g.items.succeed(hash)
 		if g.outage.on {

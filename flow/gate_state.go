@@ -3,8 +3,10 @@ package flow
 import "time"
 
 // now is the time of the gate's clocks, which stand still in a pause. mu is held.
-func (g *gate) now() time.Time {
-	now := time.Now()
+func (g *gate) now() time.Time { return g.at(time.Now()) }
+
+// at is what the gate's clocks show at now.
+func (g *gate) at(now time.Time) time.Time {
 	if g.throttle.Paused {
 		now = g.pausedAt
 	}

@@ -129,7 +129,7 @@ func (f *Flow) next() *task {
 			runs := t.e.waits && t.e.ord < f.limit.Load() // else a worker has the record, or the record never runs again
 			if runs && q.gate != nil {
 				var ok bool
-				if t.call, ok = q.gate.take(q, t.tries == 0); !ok {
+				if t.call, ok = q.gate.take(q, t.tries == 0, now); !ok {
 					break
 				}
 			}

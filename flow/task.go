@@ -28,6 +28,7 @@ type task struct {
 	took    time.Duration // duration of the last call
 	when    time.Time     // of the next try; zero: never called, and first in line
 	expires time.Time     // when the record is parked for its age; zero is never
+	counted time.Time     // up to which expires has the pauses of the route
 	call    *call         // its gate let the call through
 	place   int           // index in its heap
 	waits   bool          // its gate counts it as waiting
@@ -73,7 +74,12 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if maxAge > 0 && f.opts.DeadLetter != nil {
-		t.expires = expiry(f.created(e), time.Now(), f.opts.Policy == Park && e.isLive(), maxAge)
+		created, now := f.created(e), time.Now()
+		t.expires, t.counted = created.Add(maxAge), created
+		if g != nil { // it may have waited behind another, in a pause
+			f.putOff(t, now)
+		}
+		t.expires = later(t.expires, expiry(created, now, f.trims(e), maxAge))
 	}
 	e.tasks = append(e.tasks, t)
 	e.open++
@@ -92,6 +98,9 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 
 // isLive reports whether the stream may trim the record.
 func (e *entry) isLive() bool { return e.rec.Origin == sluice.Live && !e.rec.Created.IsZero() }
+
+// trims reports whether e must be parked before the stream trims it.
+func (f *Flow) trims(e *entry) bool { return f.opts.Policy == Park && e.isLive() }
 
 // created is when a live record was created, by this machine's clock; of another
 // record, when it was submitted.

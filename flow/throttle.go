@@ -40,8 +40,9 @@ func (g *Group) Throttle(route string, t Throttle) (ok bool) {
 		}
 		ok = true
 		if gt.throttle.Paused && !t.Paused { // while no record is parked for its age
+			gt.stopped()
 			for _, f := range g.joined() {
-				f.respite(gt, time.Since(gt.pausedAt))
+				f.respite(gt)
 			}
 		}
 		gt.throttleBy(t)
@@ -72,27 +73,70 @@ func (g *gate) throttleBy(t Throttle) {
 	g.pump()
 }
 
-// respite puts off the parking for age of the records that wait for gt, by the length
-// of a pause, but not beyond half of the time until the stream trims them.
-func (f *Flow) respite(gt *gate, pause time.Duration) {
+// stop is a pause that is over.
+type stop struct{ from, to time.Time }
+
+// keepStops is how long a gate knows a pause after its end, and mostStops how many.
+const (
+	keepStops = 2 * trimAfter
+	mostStops = 1000
+)
+
+// stopped notes the pause that ends.
+func (g *gate) stopped() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stops = append(g.stops, stop{g.pausedAt, time.Now()})
+	for len(g.stops) > mostStops || time.Since(g.stops[0].to) > keepStops {
+		g.stops = g.stops[1:]
+	}
+}
+
+// stoodSince returns how long the route was paused after from, without a pause that
+// lasts, and until when that counts.
+func (g *gate) stoodSince(from time.Time) (d time.Duration, to time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	to = from
+	for _, s := range g.stops {
+		if s.to.After(to) {
+			d += s.to.Sub(later(s.from, to))
+			to = s.to
+		}
+	}
+	return d, to
+}
+
+// respite puts off the parking for age of the records that wait for gt.
+func (f *Flow) respite(gt *gate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	for e := range f.held {
-		waited := min(pause, now.Sub(e.at))
 		for _, t := range e.tasks {
-			if t.gate != gt || t.state == done || t.expires.IsZero() {
-				continue
+			if t.gate == gt && t.state != done && !t.expires.IsZero() {
+				f.putOff(t, now)
 			}
-			at := t.expires.Add(waited)
-			if left := f.created(e).Add(trimAfter).Sub(now); e.isLive() && left > 0 {
-				if half := now.Add(left / 2); half.Before(at) {
-					at = later(t.expires, half)
-				}
-			}
-			t.expires = at
 		}
 	}
+}
+
+// putOff puts off the parking of t for its age by the length of the pauses that do not
+// count yet, but not beyond half of the time until the stream trims the record. The
+// flow's mu is held.
+func (f *Flow) putOff(t *task, now time.Time) {
+	stood, to := t.gate.stoodSince(t.counted)
+	t.counted = to
+	if stood <= 0 {
+		return
+	}
+	at := t.expires.Add(stood)
+	if left := f.created(t.e).Add(trimAfter).Sub(now); f.trims(t.e) && left > 0 {
+		if half := now.Add(left / 2); half.Before(at) {
+			at = later(t.expires, half)
+		}
+	}
+	t.expires = at
 }
 
 // throttled runs after a change of a throttle: Close may return, and records may be too
@@ -235,7 +279,7 @@ func (f *Flow) oldest(g *gate) (at time.Time) {
 	defer f.mu.Unlock()
 	for e := range f.held {
 		for _, t := range e.tasks {
-			if t.gate != g || t.state == done || !e.isLive() {
+			if t.gate != g || t.state == done || !f.trims(e) {
 				continue
 			}
 			if c := f.created(e); at.IsZero() || c.Before(at) {

@@ -179,3 +179,58 @@ func TestAgeBehindAPause(t *testing.T) {
 		mustClose(t, f, 2)
 	})
 }
+
+// The record behind the first one of an item in a pause is called only after it. The
+// pause counts for its age no more than for that of the first.
+func TestAgeOfARecordBehindAnother(t *testing.T) {
+	for name, origin := range map[string]sluice.Origin{"live": sluice.Live, "replayed": sluice.Replayed} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var d letters
+				calls := 0
+				m := onTwo(func(context.Context, *sluice.Record) error {
+					if calls++; calls > 1 {
+						return errDown
+					}
+					return nil
+				}, ok)
+				m.routes[0].MaxAge = 2 * time.Hour
+				p := &paused{t: t, Flow: Open(t.Context(), m, Options{Logger: quiet, DeadLetter: &d})}
+				p.group.Throttle("a", Throttle{Paused: true})
+				for n := range 2 {
+					r := live("a", n+1, time.Now())
+					r.Origin = origin
+					mustSubmit(t, p.Flow, r)
+				}
+				time.Sleep(5 * time.Hour)
+				p.group.Throttle("a", Throttle{})
+				time.Sleep(2*time.Hour - time.Minute)
+				if synctest.Wait(); len(d.all()) != 0 {
+					t.Errorf("parked before its age: %v", d.all())
+				}
+				time.Sleep(2 * time.Minute)
+				if synctest.Wait(); len(d.all()) != 1 {
+					t.Errorf("parked at its age: %v", d.all())
+				}
+				mustClose(t, p.Flow, 2)
+			})
+		})
+	}
+}
+
+// The message of a queue is in no stream, which could trim it.
+func TestNoStreamTrimsAMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := routes(ok)
+		g := NewGroup(m)
+		g.Throttle("a", Throttle{Paused: true})
+		f := Open(t.Context(), m, Options{Logger: quiet, Policy: Stop, Group: g})
+		mustSubmit(t, f, live("x", 1, time.Now().Add(-23*time.Hour)))
+		synctest.Wait()
+		if s := g.States()[0]; s.Waiting != 1 || !s.Oldest.IsZero() || s.Trouble() != "" {
+			t.Errorf("%d wait, the oldest since %v: %s", s.Waiting, s.Oldest, s.Trouble())
+		}
+		g.Throttle("a", Throttle{})
+		mustClose(t, f, 1)
+	})
+}

@@ -101,7 +101,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if several, ok := store.(job.Store); ok {
 		box.Exclusive(job.Exclusive(several, o.Application, job.Redrive))
 	}
-	throttles := newThrottles(store, o.Application, src.group, src.poller != nil, logger)
+	throttles := newThrottles(store, o.Application, src.group, src.poller != nil, src.consumer != nil || src.backfills != nil, logger)
 	if err := throttles.refresh(ctx); err != nil { // before a route is called
 		if ctx.Err() != nil {
 			return nil

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/state/boltstate"
@@ -72,12 +74,21 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	s.Application, s.Table, s.Store, s.Grace = o.Application, o.tableNames()[0], store, o.Grace-min(time.Second, o.Grace/10)
 	box := deadletter.NewBox(store, o.Application)
 	s.Flow = o.Limits
-	s.Scan.Logger, s.Flow.Logger, s.Flow.DeadLetter = logger, logger, box
+	s.Scan.Logger, s.Flow.Logger, s.Flow.DeadLetter, s.Flow.Group = logger, logger, box, flow.NewGroup(m)
+	throttles := newThrottles(store, o.Application, s.Flow.Group, false, true, logger)
+	if err := throttles.refresh(ctx); err != nil {
+		return fmt.Errorf("%s: %w", statestore.Describe(o.State), err)
+	}
 	source, err := snapshot.New(aws("dynamodb"), m, s)
 	if err != nil {
 		return err
 	}
+	watched, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { throttles.watch(watched) })
 	err = source.Run(ctx)
+	unwatch()
+	watch.Wait()
 	switch {
 	case errors.Is(err, snapshot.ErrNoStream):
 		return fmt.Errorf("%w, by --without-stream", err)

@@ -96,7 +96,7 @@ func (t *throttles) status(s flow.RouteState) RouteStatus {
 // Pausing serves the routes of a group, whose pauses are in a store that no other process
 // changes. file and application are as for [Parking].
 func Pausing(file, application string, store state.Values, group *flow.Group, logger *slog.Logger) http.Handler {
-	return newThrottles(store, application, group, false, logger).routes(file)
+	return newThrottles(store, application, group, false, false, logger).routes(file)
 }
 
 // routes serves the routes to holders of the daemon's token: GET /routes, and POST

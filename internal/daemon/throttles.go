@@ -32,7 +32,8 @@ type throttles struct {
 	app    string
 	group  *flow.Group
 	news   newsStore // nil: this process alone changes the state
-	told   bool      // News counts: the process claims shards
+	claims bool      // of shards: from the first on, News counts
+	more   bool      // the process calls routes without a claim, too
 	logger *slog.Logger
 
 	changing sync.Mutex // held during requests, taken before mu
@@ -43,6 +44,7 @@ type throttles struct {
 	tried   time.Time           // start of the last one
 	failed  bool                // the last one
 	heard   uint64              // News before that
+	ended   []pauses.Pause      // to be removed from the state
 	alarmed map[string]time.Time
 }
 
@@ -54,8 +56,8 @@ type running struct {
 	over  bool
 }
 
-func newThrottles(store state.Values, app string, group *flow.Group, streams bool, logger *slog.Logger) *throttles {
-	t := &throttles{store: store, app: app, group: group, told: streams, logger: logger, known: make(map[string]*running), alarmed: make(map[string]time.Time)}
+func newThrottles(store state.Values, app string, group *flow.Group, claims, more bool, logger *slog.Logger) *throttles {
+	t := &throttles{store: store, app: app, group: group, claims: claims, more: more, logger: logger, known: make(map[string]*running), alarmed: make(map[string]time.Time)}
 	t.news, _ = store.(newsStore)
 	return t
 }
@@ -145,28 +147,33 @@ func (t *throttles) change(ctx context.Context, do func(context.Context) (*pause
 	return before, err
 }
 
-// watch applies changes and ends pauses until ctx ends.
+// watch applies changes and ends pauses until ctx ends. No pause waits at its end for
+// the state, whose requests may hang.
 func (t *throttles) watch(ctx context.Context) {
+	var ending sync.WaitGroup
+	defer ending.Wait()
+	ending.Go(func() {
+		for backoff.Sleep(ctx, throttleTick) == nil {
+			t.expire()
+			t.alarm()
+		}
+	})
 	failed := false
 	for backoff.Sleep(ctx, throttleTick) == nil {
 		if t.due() {
-			err := t.refresh(ctx)
-			if err != nil && !failed && ctx.Err() == nil {
+			reading, cancel := context.WithTimeout(ctx, changeTimeout)
+			err := t.refresh(reading)
+			if cancel(); err != nil && !failed && ctx.Err() == nil {
 				t.logger.Error("the pauses of routes cannot be read: they stay as they are", "error", err)
 			}
 			failed = err != nil
 		}
-		t.expire(ctx)
-		t.alarm()
+		t.remove(ctx)
 	}
 }
 
 // due reports whether the pauses must be read.
 func (t *throttles) due() bool {
-	every := readUntold
-	if t.told {
-		every = pauses.ReadEvery
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -177,14 +184,17 @@ func (t *throttles) due() bool {
 	case t.news == nil: // only requests to this process change them
 		return false
 	}
-	return t.news.News(t.app) != t.heard || time.Since(t.read) >= every
+	news, every := t.news.News(t.app), readUntold
+	if t.claims && (news > 0 || !t.more) {
+		every = pauses.ReadEvery
+	}
+	return news != t.heard || time.Since(t.read) >= every
 }
 
-// expire ends pauses whose time is over, and removes those from the state whose begin
-// this process has seen: a worker whose clock is wrong must not begin them again.
-func (t *throttles) expire(ctx context.Context) {
-	var ended []pauses.Pause
+// expire ends pauses whose time is over.
+func (t *throttles) expire() {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	for route, r := range t.known {
 		if r.over || time.Until(r.ends) > 0 {
 			continue
@@ -193,14 +203,24 @@ func (t *throttles) expire(ctx context.Context) {
 		t.group.Throttle(route, flow.Throttle{})
 		t.logger.Info("route goes on: the time of its pause is over", "route", route)
 		if r.began || t.news == nil {
-			ended = append(ended, r.Pause)
+			t.ended = append(t.ended, r.Pause)
 		}
 	}
+}
+
+// remove removes from the state the pauses that are over and whose begin this process
+// has seen: a worker whose clock is wrong must not begin them again.
+func (t *throttles) remove(ctx context.Context) {
+	t.mu.Lock()
+	ended := t.ended
+	t.ended = nil
 	t.mu.Unlock()
 	for _, p := range ended {
+		writing, cancel := context.WithTimeout(ctx, changeTimeout)
 		t.changing.Lock()
-		err := pauses.Over(ctx, t.store, t.app, p)
+		err := pauses.Over(writing, t.store, t.app, p)
 		t.changing.Unlock()
+		cancel()
 		if err != nil && ctx.Err() == nil {
 			t.logger.Warn("a pause that is over cannot be removed from the state: only a daemon whose clock is wrong would begin it again", "route", p.Route, "error", err)
 		}

@@ -87,3 +87,21 @@ func TestMessageLapsesInAPause(t *testing.T) {
 		}
 	})
 }
+
+// A long visibility has no message of a paused route come again and again: a queue's
+// redrive policy would take it.
+func TestPausedRouteWithTheLongestVisibility(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, "jobs")
+		w.stub.send("jobs", body(1))
+		m := routesOf(func(context.Context, *sluice.Record) error { return nil }, "job")
+		g := flow.NewGroup(m)
+		g.Throttle("job", flow.Throttle{Paused: true})
+		w.startRoutes(Options{Group: g, Visibility: maxHold}, m)
+		pass(11 * time.Hour)
+		if m := w.stub.find("jobs-001"); m.received > 3 {
+			t.Errorf("received %d times", m.received)
+		}
+		w.end()
+	})
+}

@@ -173,7 +173,7 @@ func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 	_, submitErr := f.Submit(t.handlers, *rec)
 	defer context.AfterFunc(ctx, f.Leave)()
 	_, _, limit := s.hand.lease(m)
-	defer time.AfterFunc(time.Until(limit)-o.Visibility, f.Leave).Stop()
+	defer time.AfterFunc(time.Until(limit)-min(o.Visibility, maxHold/2), f.Leave).Stop()
 	n, err := f.Close(t.giveUp)
 	if n == 1 {
 		s.pace.succeeded()
