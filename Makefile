@@ -24,7 +24,6 @@ RUNS ?= 10
 LOADED ?= 2
 
 # These take longest: they begin first, so that none of them runs alone at the end.
-longest := ./sources/poller ./internal/sim ./state/dynamostate ./sinks/opensearch
 longestunit := ./sources/poller ./cmd/sluice ./internal/daemon ./state/statetest
 
 # Tests with servers around them. OpenSearch takes seconds to start: it is there when
@@ -38,19 +37,20 @@ define gotestsum
 mkdir -p .out; go build -o bin/withstack ./internal/cmd/withstack; \
 	$(searches); \
 	bin/withstack $${search:+--opensearch} $(tool) gotestsum --format pkgname --format-hide-empty-pkg \
-	  --jsonfile .out/$@.json --post-run-command 'bash internal/cmd/withstack/summary' \
-	  -- -vet=off -p $$((2 * $(processors))) -timeout 2h
+	  --jsonfile .out/$@.json --post-run-command 'bash internal/cmd/withstack/summary'
 endef
+flags := -vet=off -p $$((2 * $(processors))) -timeout 2h
 
 help: ## List the commands
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
-test: ## All tests, with servers started and stopped, race detector on; fails when one was skipped
+test: ## All tests, with servers started and stopped, and the race detector where goroutines share memory; fails when one was skipped
 	@[ -n "$(RACE)" ] || echo "no C compiler found: the race detector is OFF"
-	$(gotestsum) $(RACE) $(CPU) -tags integration $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longest)) $(PKG)
+	$(gotestsum) $(if $(filter ./...,$(PKG)),--raw-command -- bash internal/cmd/withstack/alltests $(flags) -tags integration $(if $(RUN),-run '$(RUN)') -- $(RACE) $(CPU), \
+	  -- $(flags) $(RACE) $(CPU) -tags integration $(if $(RUN),-run '$(RUN)') $(PKG))
 
 proof: ## The long proofs, hours: tests named TestProof or TestWild, with the build tag proof; 200,000 new seeds of the simulation, and days: 1,000,000 of a fleet
-	$(gotestsum) -timeout 24h -count 1 -tags integration,proof -run '$(or $(RUN),^Test(Proof|Wild))' \
+	$(gotestsum) -- $(flags) -timeout 24h -count 1 -tags integration,proof -run '$(or $(RUN),^Test(Proof|Wild))' \
 	  $(if $(filter ./...,$(PKG)),$$(git grep --untracked -lE '^//go:build .*\bproof\b' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|'),$(PKG))
 	$(if $(filter ./...,$(PKG)),$(MAKE) sim SEEDS=200000 FROM=$$(date +%s)000000)
 	$(if $(filter ./...,$(PKG)),$(MAKE) sim FLEET=1 SEEDS=1000000 FROM=$$(date +%s)000000)

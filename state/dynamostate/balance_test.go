@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
@@ -171,6 +172,9 @@ func TestFleetScalesIn(t *testing.T) {
 // In a rolling deployment a new worker joins before an old one ends, again and again.
 // No shard moves more than twice.
 func TestFleetRollsOut(t *testing.T) {
+	if localtest.Elsewhere(t) { // hours
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4, 128)
 		time.Sleep(10 * time.Minute)

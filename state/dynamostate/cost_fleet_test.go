@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -89,6 +90,9 @@ func (o ownFirst) Claim(ctx context.Context, st state.Stream, id, parent, owner 
 
 // Workers use the table as the model of the documented costs says.
 func TestFleetCosts(t *testing.T) {
+	if localtest.Elsewhere(t) { // hours
+		return
+	}
 	for _, workers := range []int{1, 4} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) { testCosts(t, workers) })
 	}

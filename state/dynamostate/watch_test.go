@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
@@ -185,6 +186,9 @@ func (f *fleet) owners() map[string]int {
 // A fleet at rest moves nothing, and asks little: not each worker about each shard, or
 // about each other worker.
 func TestFleetAtRest(t *testing.T) {
+	if localtest.Elsewhere(t) { // hours
+		return
+	}
 	for _, tt := range []struct{ workers, shards int }{{1, 1}, {4, 256}, {16, 16}} {
 		t.Run(fmt.Sprint(tt.workers, " workers"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -67,6 +68,9 @@ func TestFleetSharesWork(t *testing.T) {
 
 // Whatever the rates: no worker has more work than before, and all rest in the end.
 func TestFleetOfAnyWorkRests(t *testing.T) {
+	if localtest.Elsewhere(t) { // hours
+		return
+	}
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
