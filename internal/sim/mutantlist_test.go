@@ -269,14 +269,14 @@ var mutants = []mutant{
 	},
 	{
 		name: "concurrency of a route not heeded", file: "flow/gate.go",
-		old:   `if r.Concurrency > 0 && g.running >= r.Concurrency {`,
-		new:   `if false {`,
+		old:   `g.concurrency > 0 && g.running >= g.concurrency {`,
+		new:   `false {`,
 		props: []string{propLimit},
 	},
 	{
-		name: "rate of a route not heeded", file: "flow/gate.go",
-		old:   `if g.fill(now); g.tokens < 1 {`,
-		new:   `if g.fill(now); false {`,
+		name: "rate of a route not heeded", file: "flow/throttle.go",
+		old:   `if g.fill(now); g.tokens >= 1 {`,
+		new:   `if g.fill(now); true {`,
 		props: []string{propLimit},
 	},
 	{
