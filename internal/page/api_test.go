@@ -145,6 +145,9 @@ func TestSparkline(t *testing.T) {
 			t.Errorf("no %q in %s", want, got)
 		}
 	}
+	if got := string(sparkline([]Point{{Done: 600}, {Failed: 1}})); !strings.Contains(got, `d="M119,24 V19.3"`) {
+		t.Errorf("one failure is not to be seen: %s", got)
+	}
 	if got := string(sparkline(nil)); !strings.Contains(got, "No calls yet") {
 		t.Errorf("%s", got)
 	}
@@ -153,7 +156,7 @@ func TestSparkline(t *testing.T) {
 func TestTexts(t *testing.T) {
 	for got, want := range map[string]string{
 		seconds(0.4): "0 s", seconds(59.9): "59 s", seconds(61): "1 min 1 s", seconds(3 * 3600): "3 h 0 min", seconds(72 * 3600): "3 days", hours(0.5): "30 min", hours(Unknown): "unknown",
-		count(1234567): "1\u2009234\u2009567", count(uint64(12)): "12", rate(0.25): "0.25/s", rate(120): "120/s", took(0): "–", took(0.00025): "250 µs", took(1.5): "1500 ms", took(75): "75 s",
+		count(1234567): "1\u2009234\u2009567", count(uint64(12)): "12", rate(0.25): "0.25/s", rate(120): "120/s", took(0): "–", took(0.00025): "250 µs", took(0.75): "750 ms", took(1.5): "1.5 s", took(75): "75 s", cut(9, "a\u202eb\u2066cd"): `a\u202eb\u2066c…`,
 		sizeOf(12): "12 B", sizeOf(int64(4096)): "4 KiB", sizeOf(3 << 20): "3.0 MiB", cut(4, "aéé"): "aé…", cut(2, "aé"): "a…", cut(4, "aé"): "aé",
 		ago(time.Time{}): "never", stamp(time.Time{}): "", plural(1, "gap"): "1 gap", plural(2, "gap"): "2 gaps",
 	} {

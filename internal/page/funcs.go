@@ -26,6 +26,7 @@ var funcs = template.FuncMap{
 	"took":       took,
 	"plural":     plural,
 	"cut":        cut,
+	"visible":    visible,
 	"short":      letters.ShortID,
 	"sparkline":  sparkline,
 	"letterLink": letterLink,
@@ -119,8 +120,10 @@ func took(s float32) string {
 		return "–"
 	case d < time.Millisecond:
 		return fmt.Sprintf("%d µs", d.Microseconds())
-	case d < 10*time.Second:
+	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
 	default:
 		return fmt.Sprintf("%.0f s", d.Seconds())
 	}
@@ -146,16 +149,28 @@ func lossLevel(h Hours) string {
 	return "good"
 }
 
-// cut is the beginning of a long text.
+// cut is the beginning of a long text, as visible shows it.
 func cut(most int, s string) string {
 	if len(s) <= most {
-		return s
+		return visible(s)
 	}
 	for most > 0 && !utf8.RuneStart(s[most]) {
 		most--
 	}
-	return s[:most] + "…"
+	return visible(s[:most]) + "…"
 }
+
+// visible shows the characters that change the direction of the text behind them. With
+// them an item or an error could make a page say something else.
+func visible(s string) string { return directions.Replace(s) }
+
+var directions = func() *strings.Replacer {
+	var pairs []string
+	for _, c := range "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" {
+		pairs = append(pairs, string(c), fmt.Sprintf("\\u%04x", c))
+	}
+	return strings.NewReplacer(pairs...)
+}()
 
 // countQuery is the filter that selects the letters of a count.
 func countQuery(c deadletter.Count) url.Values {

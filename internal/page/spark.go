@@ -23,7 +23,7 @@ func sparkline(hour []Point) template.HTML {
 		fmt.Fprintf(&calls, "%d,%.1f ", x, y(p.Rate()*PointEvery.Seconds()))
 		if n := p.Failed + p.Parked; n > 0 {
 			failed += n
-			fmt.Fprintf(&failures, "M%d,%d V%.1f ", x, sparkHeight, y(float64(n)))
+			fmt.Fprintf(&failures, "M%d,%d V%.1f ", x, sparkHeight, y(max(float64(n), most/6))) // an outage has few calls: they must be seen
 		}
 	}
 	label := fmt.Sprintf("Calls of the last hour, at most %s; failed: %s", rate(most/PointEvery.Seconds()), count(failed))
