@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"html"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,7 +82,7 @@ func (c *cli) openLink(link string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "<!doctype html><meta charset=\"utf-8\"><title>Sluice</title><meta http-equiv=\"refresh\" content=\"0; url=%s\"><a href=\"%[1]s\">Open Sluice</a>\n", html.EscapeString(link))
+	_, err = f.WriteString(access.LinkFile(link))
 	file := filepath.Join(dir, "open.html") // one for all links: each is of use for a minute
 	if closeErr := f.Close(); err == nil {
 		err = closeErr

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -156,6 +157,11 @@ const (
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Sluice</title><link rel="stylesheet" href="/page/static/style.css">
 `
 )
+
+// LinkFile is the text of an HTML file that leads a browser to a link.
+func LinkFile(link string) string {
+	return fmt.Sprintf("<!doctype html><meta charset=\"utf-8\"><title>Sluice</title><meta http-equiv=\"refresh\" content=\"0; url=%s\"><a href=\"%[1]s\">Open Sluice</a>\n", html.EscapeString(link))
+}
 
 // offer answers the GET of a link, which changes nothing.
 func (g *Guard) offer(w http.ResponseWriter, r *http.Request) {
