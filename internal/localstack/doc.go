@@ -16,6 +16,8 @@
 // logs a line and starts no OpenSearch 3. [StartOpenSearch] is for one test, which
 // may kill it.
 //
+// [FetchPackage] keeps packages of npm in the same cache, such as a browser for tests.
+//
 // [Stack.Stop] ends the servers. On Linux they also end when the process that
 // started them dies. Their output goes to files beside the cache.
 package localstack

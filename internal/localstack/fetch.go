@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// fetch returns the folder that holds srv's lib/, resolving it first if it is
-// not in the cache.
-func fetch(ctx context.Context, o Options, srv server, resolve func(ctx context.Context, dir string) error) (string, error) {
-	home := filepath.Join(o.Dir, fmt.Sprintf("%s-%x", srv.name, sha256.Sum256(srv.pom))[:len(srv.name)+13])
+// fetch returns the folder of a server or package that holds its lib/. If it is not in
+// the cache, fill makes lib/ in a folder first. The pin says which version it is.
+func fetch(ctx context.Context, o Options, name string, pin []byte, fill func(ctx context.Context, dir string) error) (string, error) {
+	home := filepath.Join(o.Dir, fmt.Sprintf("%s-%x", name, sha256.Sum256(pin))[:len(name)+13])
 	if complete(home) {
 		return home, nil
 	}
@@ -41,18 +41,15 @@ func fetch(ctx context.Context, o Options, srv server, resolve func(ctx context.
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(tmp, "pom.xml"), srv.pom, 0o600); err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
-	}
-	fmt.Fprintf(o.Log, "fetching %s into %s (once)\n", srv.name, o.Dir)
+	fmt.Fprintf(o.Log, "fetching %s into %s (once)\n", name, o.Dir)
 	begin := time.Now()
-	if err := resolve(ctx, tmp); err != nil {
-		return "", fmt.Errorf("fetching %s: %w", srv.name, err)
+	if err := fill(ctx, tmp); err != nil {
+		return "", fmt.Errorf("fetching %s: %w", name, err)
 	}
 	if err := os.Rename(tmp, home); err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)
 	}
-	fmt.Fprintf(o.Log, "fetched %s in %v\n", srv.name, time.Since(begin).Round(100*time.Millisecond))
+	fmt.Fprintf(o.Log, "fetched %s in %v\n", name, time.Since(begin).Round(100*time.Millisecond))
 	return home, nil
 }
 
@@ -61,8 +58,11 @@ func complete(home string) bool {
 	return err == nil && info.IsDir()
 }
 
-// mavenResolve copies the dependencies of dir/pom.xml to dir/lib.
-func mavenResolve(ctx context.Context, dir string) error {
+// mavenResolve copies the dependencies of pom to dir/lib.
+func mavenResolve(ctx context.Context, pom []byte, dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), pom, 0o600); err != nil {
+		return fmt.Errorf("cache folder: %w", err)
+	}
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
 		return &MissingToolError{Tool: maven}

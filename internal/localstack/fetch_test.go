@@ -21,7 +21,7 @@ func resolved(_ context.Context, dir string) error {
 
 func TestFetchOnce(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Log: io.Discard}
-	home, err := fetch(t.Context(), o, testServer(nil), resolved)
+	home, err := fetch(t.Context(), o, "test", []byte("<project/>"), resolved)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestFetchOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	again, err := fetch(t.Context(), o, testServer(nil), func(context.Context, string) error {
+	again, err := fetch(t.Context(), o, "test", []byte("<project/>"), func(context.Context, string) error {
 		t.Error("resolved again")
 		return nil
 	})
@@ -37,9 +37,7 @@ func TestFetchOnce(t *testing.T) {
 		t.Errorf("second fetch: %q, %v; want %q", again, err, home)
 	}
 
-	changed := testServer(nil)
-	changed.pom = []byte("<project>newer</project>")
-	other, err := fetch(t.Context(), o, changed, resolved)
+	other, err := fetch(t.Context(), o, "test", []byte("<project>newer</project>"), resolved)
 	if err != nil || other == home {
 		t.Errorf("fetch of a changed pom: %q, %v; want another folder than %q", other, err, home)
 	}
@@ -54,7 +52,7 @@ func TestFetchCutOffLeavesNothing(t *testing.T) {
 		}
 		return boom
 	}
-	if _, err := fetch(t.Context(), o, testServer(nil), half); !errors.Is(err, boom) {
+	if _, err := fetch(t.Context(), o, "test", []byte("<project/>"), half); !errors.Is(err, boom) {
 		t.Fatalf("error %v, want %v", err, boom)
 	}
 
@@ -62,7 +60,7 @@ func TestFetchCutOffLeavesNothing(t *testing.T) {
 	var killed string
 	func() {
 		defer func() { _ = recover() }()
-		fetch(t.Context(), Options{Dir: o.Dir, Log: io.Discard}, testServer(nil), func(_ context.Context, dir string) error {
+		fetch(t.Context(), Options{Dir: o.Dir, Log: io.Discard}, "test", []byte("<project/>"), func(_ context.Context, dir string) error {
 			killed = dir
 			panic("killed")
 		})
@@ -71,7 +69,7 @@ func TestFetchCutOffLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	home, err := fetch(t.Context(), o, testServer(nil), resolved)
+	home, err := fetch(t.Context(), o, "test", []byte("<project/>"), resolved)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +84,7 @@ func TestFetchTakesTurns(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			_, err := fetch(t.Context(), o, testServer(nil), func(ctx context.Context, dir string) error {
+			_, err := fetch(t.Context(), o, "test", []byte("<project/>"), func(ctx context.Context, dir string) error {
 				most.Store(max(most.Load(), running.Add(1)))
 				defer running.Add(-1)
 				runs.Add(1)
@@ -106,9 +104,9 @@ func TestFetchTakesTurns(t *testing.T) {
 func TestFetchGivesUpWaitingForTheLock(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Log: io.Discard}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := fetch(t.Context(), o, testServer(nil), func(context.Context, string) error {
+	_, err := fetch(t.Context(), o, "test", []byte("<project/>"), func(context.Context, string) error {
 		cancel()
-		_, err := fetch(ctx, o, testServer(nil), resolved)
+		_, err := fetch(ctx, o, "test", []byte("<project/>"), resolved)
 		return err
 	})
 	if !errors.Is(err, context.Canceled) {

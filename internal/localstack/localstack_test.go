@@ -395,7 +395,7 @@ func TestStartAllFailsAsOne(t *testing.T) {
 func TestMissingMaven(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var missing *MissingToolError
-	if err := mavenResolve(t.Context(), t.TempDir()); !errors.As(err, &missing) || missing.Tool != "Maven" {
+	if err := mavenResolve(t.Context(), []byte("<project/>"), t.TempDir()); !errors.As(err, &missing) || missing.Tool != "Maven" {
 		t.Errorf("error %v, want that Maven is missing", err)
 	}
 }
@@ -406,7 +406,7 @@ func TestMavenFailureShowsItsOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)
-	err := mavenResolve(t.Context(), t.TempDir())
+	err := mavenResolve(t.Context(), []byte("<project/>"), t.TempDir())
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || !strings.Contains(err.Error(), "no such artifact") {
 		t.Errorf("error %v, want mvn's output and its code", err)

@@ -121,7 +121,8 @@ func prepare(ctx context.Context, o Options, srv server) (start, error) {
 		return start{}, err
 	}
 	st := start{server: srv, java: java}
-	if st.home, err = fetch(ctx, o, srv, mavenResolve); err == nil && srv.archive {
+	st.home, err = fetch(ctx, o, srv.name, srv.pom, func(ctx context.Context, dir string) error { return mavenResolve(ctx, srv.pom, dir) })
+	if err == nil && srv.archive {
 		st.options, err = archived(ctx, o, srv, java, st.home)
 	}
 	if !o.Benchmark {
