@@ -142,6 +142,7 @@ var rules = []rule{
 	// code imports them.
 	{pkgs: "deploy/..."},
 	{pkgs: "internal/localstack", ours: []string{"deploy/local", "internal/backoff"}},
+	{pkgs: "internal/browsertest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/localtest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/benchdata", stdOnly: true},

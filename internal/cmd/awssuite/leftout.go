@@ -11,6 +11,7 @@ var leftOut = map[string]string{
 	"internal/losstest":      "kills its own OpenSearch",
 	"internal/fleettest":     "cuts its daemons off from its own DynamoDB",
 
+	"internal/daemon.TestPageInABrowser":          "uses no server of AWS",
 	"sources/poller.TestLocalBeginningOfAShard":   "needs a stream of one shard, of a table on demand",
 	directPkg + ".TestGatewayOnServers":           "is about the local servers",
 	"sinks/opensearch.TestLocalExactOverRestarts": "kills its own OpenSearch",
