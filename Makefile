@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help lambda demo servers test proof aws steady unit build api lint security fmt sim bench ratios figures fleet soak coldstart fuzz clean
+.PHONY: help lambda demo servers test proof aws steady unit build api lint security fmt sim bench ratios figures fleet soak coldstart screenshots fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -113,6 +113,9 @@ fleet: ## Daemons that share a state table: start, take-over, balance, requests,
 
 soak: ## A daemon under load for DURATION (10m), then all effects compared with all writes; memory and goroutines must not grow
 	@go run ./bench/soak -duration $(DURATION)
+
+screenshots: ## The pictures of the daemon's page in docs/images, by a headless Chromium
+	@go run ./internal/cmd/screenshots docs/images
 
 bench: ## All benchmarks, with a benchstat table
 	@mkdir -p .out
