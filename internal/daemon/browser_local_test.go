@@ -147,7 +147,7 @@ func TestPageInABrowser(t *testing.T) {
 	v.wants("#routes tbody tr", "search", "outage")
 	redriveByClicks(v, s)
 	withoutScripts(other, s)
-	for _, path := range []string{"/page/shards", "/page/shards?settled=1&order=lag", "/page/held", "/page/letters?route=mail", "/page/workers", "/page/settings", "/page/letters/none", "/page/gaps"} {
+	for _, path := range []string{"/page/shards", "/page/shards?settled=1&order=lag", "/page/held", "/page/route?route=search", "/page/letters?route=mail", "/page/workers", "/page/settings", "/page/letters/none", "/page/gaps"} {
 		v.open(path)
 		v.looks(path)
 	}
