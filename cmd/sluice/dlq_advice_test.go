@@ -24,13 +24,13 @@ func TestReferenceOfErrors(t *testing.T) {
 	}
 	block := regexp.MustCompile(`(?s)(<!-- errors: [^\n]*-->\n).*(<!-- end of errors -->)`)
 	if len(block.FindAll(have, -1)) != 1 {
-		t.Fatalf("%s has no place for the table", file)
+		t.Fatalf("%s has no place for the list", file)
 	}
-	table := "\n| error | what to do |\n|---|---|\n"
+	list := "\n"
 	for _, a := range advices {
-		table += fmt.Sprintf("| %s | %s |\n", a.shows, strings.ReplaceAll(a.do, "`sluice dlq ", "`"))
+		list += fmt.Sprintf("- %s: %s\n", a.shows, strings.ReplaceAll(a.do, "`sluice dlq ", "`"))
 	}
-	want := block.ReplaceAllString(string(have), "${1}"+strings.ReplaceAll(table, "$", "$$")+"\n${2}")
+	want := block.ReplaceAllString(string(have), "${1}"+strings.ReplaceAll(list, "$", "$$")+"\n${2}")
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

@@ -63,16 +63,9 @@ func reference(root *cobra.Command) string {
 	b.WriteString("# The command line\n\n" +
 		"<!-- Made of the commands' own help by go generate ./cmd/sluice: change it there. -->\n\n")
 	b.WriteString(prose(root.Long) + "\n\n```sh\n" + example(root) + "```\n\n")
-	var names []string
-	eachOfOurs(root, func(cmd *cobra.Command) {
-		if cmd.Parent() == root {
-			names = append(names, fmt.Sprintf("[%s](#%s)", cmd.Name(), anchor(cmd)))
-		}
-	})
-	b.WriteString("Commands: " + strings.Join(names, ", ") + ".\n")
 	shared := sharedFlags(root)
 	except := slices.DeleteFunc(slices.Clone(withoutAccount), func(name string) bool { return name == "completion" || name == "help" })
-	fmt.Fprintf(&b, "\n## Common flags\n\nEach command takes `--profile`, `--region` and `--role-arn`, except %s. Each command that prints data takes `--json`.\n\n**backfill, audit, reindex.** %s %s\n\n```text\n%s```\n", strings.Join(except, ", "), escape(routeHelp), escape(searchHelp), shared.FlagUsages())
+	fmt.Fprintf(&b, "## Common flags\n\nEach command takes `--profile`, `--region` and `--role-arn`, except %s. Each command that prints data takes `--json`.\n\n**backfill, audit, reindex.** %s %s\n\n```text\n%s```\n", strings.Join(except, ", "), escape(routeHelp), escape(searchHelp), shared.FlagUsages())
 	eachOfOurs(root, func(cmd *cobra.Command) {
 		long := strings.ReplaceAll(strings.ReplaceAll(cmd.Long, "\n\n"+routeHelp, ""), "\n\n"+searchHelp, "")
 		if long == "" {
@@ -255,8 +248,6 @@ func sharedFlags(root *cobra.Command) *pflag.FlagSet {
 func visible(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
 }
-
-func anchor(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 func sameFlag(a, b *pflag.Flag) bool {
 	return a.Usage == b.Usage && a.DefValue == b.DefValue && a.Shorthand == b.Shorthand && a.Value.Type() == b.Value.Type()
