@@ -195,15 +195,15 @@ func TestAgeOfARecordBehindAnother(t *testing.T) {
 					return nil
 				}, ok)
 				m.routes[0].MaxAge = 2 * time.Hour
-				p := &paused{t: t, Flow: Open(t.Context(), m, Options{Logger: quiet, DeadLetter: &d})}
-				p.group.Throttle("a", Throttle{Paused: true})
+				f := Open(t.Context(), m, Options{Logger: quiet, DeadLetter: &d})
+				f.group.Throttle("a", Throttle{Paused: true})
 				for n := range 2 {
 					r := live("a", n+1, time.Now())
 					r.Origin = origin
-					mustSubmit(t, p.Flow, r)
+					mustSubmit(t, f, r)
 				}
 				time.Sleep(5 * time.Hour)
-				p.group.Throttle("a", Throttle{})
+				f.group.Throttle("a", Throttle{})
 				time.Sleep(2*time.Hour - time.Minute)
 				if synctest.Wait(); len(d.all()) != 0 {
 					t.Errorf("parked before its age: %v", d.all())
@@ -212,7 +212,7 @@ func TestAgeOfARecordBehindAnother(t *testing.T) {
 				if synctest.Wait(); len(d.all()) != 1 {
 					t.Errorf("parked at its age: %v", d.all())
 				}
-				mustClose(t, p.Flow, 2)
+				mustClose(t, f, 2)
 			})
 		})
 	}

@@ -457,7 +457,7 @@ func TestClaimIsNotCutOff(t *testing.T) {
 func TestVacantAfterAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := new(rows.Memory)
-		me, silent := &worker{Store: over(table), name: "me"}, over(table)
+		me, silent := over(table), over(table)
 		if _, err := silent.Moves(t.Context(), "silent", false, nil); err != nil { // it takes shards
 			t.Fatal(err)
 		}
