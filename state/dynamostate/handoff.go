@@ -19,6 +19,7 @@ const (
 	// lookAtOnce of them that are released before it.
 	lookOffered = 50 * time.Millisecond
 	lookAtOnce  = 2
+	lookAtMost  = 500 * time.Millisecond // between two looks at one of them
 	// reservedFor is how long a released shard waits for the owner that it is for.
 	reservedFor = 10 * time.Second
 	// shareFor is how long a free shard waits for owners that have fewer, after its
@@ -44,7 +45,7 @@ func (s *Store) await(ctx context.Context, k rows.Key, owner string) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(lookOffered * time.Duration(1+place/lookAtOnce)):
+		case <-time.After(min(lookOffered*time.Duration(1+place/lookAtOnce), lookAtMost)):
 		}
 	}
 	return nil

@@ -201,3 +201,35 @@ func TestReleasesAreSpread(t *testing.T) {
 		}
 	})
 }
+
+// A shard behind many others of an offer is claimed soon after its release, too.
+func TestTheLastOfManyOffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := new(rows.Memory)
+		giver, taker := over(table), over(table)
+		sh, err := giver.Claim(t.Context(), stream, "z", "", "giver")
+		if err != nil {
+			t.Fatal(err)
+		}
+		taker.members.offered = make(map[rows.Key]offer)
+		for i := range 1000 {
+			taker.members.offered[shardKey(stream, fmt.Sprintf("a%03d", i))] = offer{"taker", time.Now()}
+		}
+		taker.members.offered[shardKey(stream, "z")] = offer{"taker", time.Now()}
+		claimed := make(chan time.Time)
+		go func() {
+			if _, err := taker.Claim(t.Context(), stream, "z", "", "taker"); err != nil {
+				t.Error(err)
+			}
+			claimed <- time.Now()
+		}()
+		time.Sleep(2 * time.Second)
+		if err := giver.Release(t.Context(), state.Lease{Stream: stream, ShardID: "z", Owner: "giver", Epoch: sh.Epoch}); err != nil {
+			t.Fatal(err)
+		}
+		released := time.Now()
+		if took := (<-claimed).Sub(released); took > lookAtMost {
+			t.Errorf("claimed %v after its release", took)
+		}
+	})
+}

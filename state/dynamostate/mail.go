@@ -54,10 +54,14 @@ func (m *members) receive(o *ownMember, have storedMember) {
 }
 
 // offers returns how many shards were offered to owner, and the place of k among them, in
-// the order of their release: 0 is the first, -1 says that it was not offered.
+// the order of their release: 0 is the first, -1 says that it was not offered. The zero
+// key asks for the number alone.
 func (m *members) offers(owner string, k rows.Key) (all, place int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if f, ok := m.offered[k]; k.Sort != "" && (!ok || f.to != owner || time.Since(f.at) > offerFor) {
+		return 0, -1
+	}
 	maps.DeleteFunc(m.offered, func(_ rows.Key, f offer) bool { return time.Since(f.at) > offerFor })
 	for other, f := range m.offered {
 		if f.to == owner {
@@ -66,9 +70,6 @@ func (m *members) offers(owner string, k rows.Key) (all, place int) {
 				place++
 			}
 		}
-	}
-	if m.offered[k].to != owner {
-		place = -1
 	}
 	return all, place
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicehq/sluice/internal/latectx"
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
@@ -147,10 +148,12 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	if err != nil {
 		return state.Shard{}, err
 	}
-	ctx, cancel := uncut(ctx)
-	defer cancel()
+	// A claim that is cut off may be stored: then a worker that stops does not release
+	// the shard, and the next one counts a death.
+	writing, end := latectx.After(ctx, joinWithin)
+	defer end()
 	holder, begun, first := "", shard{}, false
-	claimed, err := s.change(ctx, st, shardID, func(sh shard) (shard, error) {
+	claimed, err := s.change(ctx, writing, st, shardID, func(sh shard) (shard, error) {
 		holder = ""
 		if sh.Owner != "" && sh.Owner != owner {
 			living, err := s.members.living(ctx, st.Application, sh.Owner, true)
@@ -201,17 +204,6 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 	}
 	s.tried(k)
 	return claimed, err
-}
-
-// uncut returns a context that ends by the deadline of ctx only. A claim that is cut off
-// may be stored: then a worker that stops does not release the shard, and the next one
-// counts a death.
-func uncut(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(awaitFor)
-	}
-	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
 }
 
 // FirstClaim reports whether nobody has claimed a shard before the lease under which this
@@ -344,7 +336,7 @@ func (s *Store) under(ctx context.Context, l state.Lease, to func(shard) (shard,
 	if l.ShardID == "" {
 		return state.Shard{}.Check(l)
 	}
-	_, err := s.change(ctx, l.Stream, l.ShardID, func(sh shard) (shard, error) {
+	_, err := s.change(ctx, ctx, l.Stream, l.ShardID, func(sh shard) (shard, error) {
 		if err := sh.Check(l); err != nil {
 			return sh, err
 		}
@@ -393,7 +385,7 @@ func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 // change writes what to makes of a shard. It begins with the shard as this Store
 // last saw it, which saves the read. It returns an error of to only for the shard
 // that is stored.
-func (s *Store) change(ctx context.Context, st state.Stream, id string, to func(shard) (shard, error)) (state.Shard, error) {
+func (s *Store) change(ctx, writing context.Context, st state.Stream, id string, to func(shard) (shard, error)) (state.Shard, error) {
 	k := shardKey(st, id)
 	row, remembered := s.recall(k)
 	for {
@@ -409,8 +401,11 @@ func (s *Store) change(ctx context.Context, st state.Stream, id string, to func(
 			sh, err = to(sh)
 		}
 		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
 			var written rows.Row
-			if written, err = s.rows.Write(ctx, row, encode(storedOf(before, sh))); err == nil {
+			if written, err = s.rows.Write(writing, row, encode(storedOf(before, sh))); err == nil {
 				s.remember(written, sh.Owner != "")
 				return sh.Shard, nil
 			}

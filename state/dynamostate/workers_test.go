@@ -426,11 +426,18 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// cutOff cuts off the response of each write to a shard: the writer's context ends
-// meanwhile.
+// cutOff ends its user's context during a read or a write of a shard.
 type cutOff struct {
 	rows.Table
-	end context.CancelFunc
+	end  context.CancelFunc
+	read bool
+}
+
+func (c *cutOff) Get(ctx context.Context, k rows.Key) (rows.Row, error) {
+	if c.read && strings.HasPrefix(k.Partition, "shards#") {
+		c.end()
+	}
+	return c.Table.Get(ctx, k)
 }
 
 func (c *cutOff) Write(ctx context.Context, seen rows.Row, set map[string]types.AttributeValue) (rows.Row, error) {
@@ -441,15 +448,20 @@ func (c *cutOff) Write(ctx context.Context, seen rows.Row, set map[string]types.
 	return row, errors.Join(err, ctx.Err())
 }
 
-// A worker that stops during a claim knows that it has the shard, and releases it.
+// A worker that stops while a claim is written knows that it has the shard, and releases
+// it. It claims nothing once it stops.
 func TestClaimIsNotCutOff(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	s := over(&cutOff{new(rows.Memory), cancel})
-	if sh, err := s.Claim(ctx, stream, testShard, "", "me"); err != nil || sh.Owner != "me" {
-		t.Errorf("claim: %+v, %v", sh, err)
-	}
-	if ctx.Err() == nil {
-		t.Error("the context did not end")
+	for _, read := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		table := new(rows.Memory)
+		sh, err := over(&cutOff{table, cancel, read}).Claim(ctx, stream, testShard, "", "me")
+		if ctx.Err() == nil {
+			t.Error("the context did not end")
+		}
+		row, readErr := table.Get(t.Context(), shardKey(stream, testShard))
+		if readErr != nil || row.Exists() == read || (err != nil) != read || !read && sh.Owner != "me" {
+			t.Errorf("a stop in a read %v: claim %+v, %v; stored %v, %v", read, sh, err, row, readErr)
+		}
 	}
 }
 
