@@ -81,7 +81,7 @@ var rules = []rule{
 	{pkgs: "internal/sqsclient"},
 	{pkgs: "internal/keyhash", ours: []string{"item"}, stdOnly: true},
 	{pkgs: "internal/rows", ours: []string{"internal/awsclient", "internal/awserror"}},
-	{pkgs: "state/dynamostate", ours: []string{"state", "internal/awserror", "internal/holders", "internal/rows", "internal/staterules"}},
+	{pkgs: "state/dynamostate", ours: []string{"state", "internal/awserror", "internal/holders", "internal/latectx", "internal/rows", "internal/staterules"}},
 	{pkgs: "internal/kcl", ours: []string{".", "state", "internal/awserror"}},
 	{pkgs: "internal/statestore", ours: []string{"state/...", "internal/access", "internal/awserror", "internal/holders", "internal/staterules"}},
 	{pkgs: "state/...", ours: []string{"internal/access", "internal/staterules"}},
