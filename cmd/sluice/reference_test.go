@@ -94,7 +94,7 @@ func reference(root *cobra.Command) string {
 	return b.String()
 }
 
-// said are shared flags of which the page says once which commands have them.
+// said are shared flags: the page names once the commands that have them.
 var said = []string{"json", "profile", "region", "role-arn"}
 
 // writeFlags describes flags below a title, usage or the name of a group. It only names

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -147,7 +146,7 @@ func throttling(c *cli, cmd *cobra.Command, more func(*pflag.FlagSet, *int, *flo
 		}
 		return p.with(cmd.Context(), func(r routesOpen) error {
 			changed, err := r.set(cmd.Context(), pause)
-			return p.tell(changed, err)
+			return p.report(changed, err)
 		})
 	}
 	return cmd
@@ -165,7 +164,7 @@ func routeResumeCommand(c *cli) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.with(cmd.Context(), func(r routesOpen) error {
 			changed, err := r.end(cmd.Context(), args[0])
-			return p.tell(changed, err)
+			return p.report(changed, err)
 		})
 	}
 	return cmd
@@ -187,8 +186,8 @@ func oneRoute(c *cli, cmd *cobra.Command) {
 	}
 }
 
-// tell prints a change.
-func (p *routePlace) tell(r daemon.RouteChange, err error) error {
+// report prints a change.
+func (p *routePlace) report(r daemon.RouteChange, err error) error {
 	if err != nil {
 		return err
 	}
@@ -328,7 +327,7 @@ func (s storedRoutes) set(ctx context.Context, p pauses.Pause) (daemon.RouteChan
 	case s.cfg == nil:
 		return daemon.RouteChange{}, errors.New("the names of the routes are not known: name the configuration by --config, or the daemon by --daemon")
 	case !slices.Contains(names, p.Route):
-		return daemon.RouteChange{}, noRoute(p.Route, names)
+		return daemon.RouteChange{}, daemon.NoSuchRoute(p.Route, names)
 	}
 	idle, err := s.idle(ctx)
 	if err != nil {
@@ -337,10 +336,10 @@ func (s storedRoutes) set(ctx context.Context, p pauses.Pause) (daemon.RouteChan
 	if idle && s.cfg.DeadLetter.Queue != "" { // a function's, not a daemon's
 		return daemon.RouteChange{}, fmt.Errorf("no daemon runs these routes: %s", noFunctions)
 	}
-	before, err := pauses.Set(ctx, s.store, s.app, p)
-	r, err := routeChange(daemon.StatusOf(p, p.For), before, err)
+	r, err := daemon.ChangeOf(pauses.Set(ctx, s.store, s.app, p))
+	r.RouteStatus = daemon.StatusOf(p, p.For)
 	if idle {
-		r.Idle, r.Warning = true, fmt.Sprintf("no worker of application %s runs: one that starts before the end follows, and a Lambda function does not", s.app)
+		r.Idle, r.Warning = true, fmt.Sprintf("no worker of application %s runs: a worker that starts before the end follows, and a Lambda function does not", s.app)
 	}
 	return r, err
 }
@@ -360,28 +359,13 @@ func (s storedRoutes) idle(ctx context.Context) (bool, error) {
 }
 
 func (s storedRoutes) end(ctx context.Context, route string) (daemon.RouteChange, error) {
-	before, err := pauses.End(ctx, s.store, s.app, route)
-	if names := s.names(); err == nil && before == nil && !slices.Contains(names, route) {
-		return daemon.RouteChange{}, noRoute(route, names)
-	}
-	return routeChange(daemon.RouteStatus{Route: route}, before, err)
-}
-
-func noRoute(name string, names []string) error {
-	if len(names) == 0 {
-		return fmt.Errorf("no route %q is paused", name)
-	}
-	return fmt.Errorf("there is no route %q: want one of %s", name, strings.Join(names, ", "))
-}
-
-func routeChange(now daemon.RouteStatus, before *pauses.Pause, err error) (daemon.RouteChange, error) {
-	r := daemon.RouteChange{RouteStatus: now}
-	if errors.Is(err, pauses.ErrDeaf) {
-		r.Warning, err = err.Error(), nil
-	}
-	if before != nil {
-		was := daemon.StatusOf(*before, max(0, time.Until(before.Until())))
-		r.Before = &was
+	r, err := daemon.ChangeOf(pauses.End(ctx, s.store, s.app, route))
+	r.RouteStatus = daemon.RouteStatus{Route: route}
+	if names := s.names(); err == nil && r.Before == nil && !slices.Contains(names, route) {
+		if len(names) == 0 {
+			return r, fmt.Errorf("no route %q is paused", route)
+		}
+		return r, daemon.NoSuchRoute(route, names)
 	}
 	return r, err
 }

@@ -19,8 +19,8 @@ func (f fleetOf) Publish(string) {}
 
 func (f fleetOf) Workers(context.Context, string) ([]holders.Worker, error) { return f.workers, nil }
 
-// A table without a living worker pauses nothing; one that reads only queues is in no
-// table.
+// A table without a living worker pauses nothing. A worker that reads only queues is in
+// no table.
 func TestIdleRoutes(t *testing.T) {
 	dead := []holders.Worker{{State: holders.Silent}, {State: holders.Fenced}}
 	for name, c := range map[string]struct {

@@ -80,9 +80,22 @@ func StatusOf(p pauses.Pause, left time.Duration) RouteStatus {
 	}
 }
 
+// ChangeOf is what a change of the stored pauses returned, without the route as it is now.
+func ChangeOf(before *pauses.Pause, err error) (RouteChange, error) {
+	var c RouteChange
+	if errors.Is(err, pauses.ErrDeaf) {
+		c.Warning, err = err.Error(), nil
+	}
+	if before != nil {
+		was := StatusOf(*before, max(0, time.Until(before.Until())))
+		c.Before = &was
+	}
+	return c, err
+}
+
 func (t *throttles) status(s flow.RouteState) RouteStatus {
 	r := RouteStatus{Route: s.Route}
-	if p, left, ok := t.left(s.Route); ok {
+	if p, left, ok := t.pauseOf(s.Route); ok {
 		r = StatusOf(p, left)
 	}
 	r.State, r.Failing, r.Waiting = s.State.String(), s.Failing, s.Waiting
@@ -132,8 +145,8 @@ func (t *throttles) routes(stateFile string) http.Handler {
 	return meantFor(stateFile, t.app, mux)
 }
 
-// pauseOf reads the parameters of a request.
-func pauseOf(q url.Values, slow bool) (pauses.Pause, error) {
+// parsePause reads the parameters of a request.
+func parsePause(q url.Values, slow bool) (pauses.Pause, error) {
 	length, err := time.ParseDuration(q.Get("for"))
 	if err != nil {
 		return pauses.Pause{}, fmt.Errorf("for: %q is no time: want one such as 1h, %v at most", q.Get("for"), pauses.Longest)
@@ -162,7 +175,7 @@ func (t *throttles) act(ctx context.Context, action string, q url.Values) (a Rou
 	change := func(ctx context.Context) (*pauses.Pause, error) { return pauses.End(ctx, t.store, t.app, route) }
 	switch action {
 	case "pause", "slow":
-		p, err := pauseOf(q, action == "slow")
+		p, err := parsePause(q, action == "slow")
 		if err != nil {
 			return a, badRequest(err)
 		}
@@ -173,25 +186,22 @@ func (t *throttles) act(ctx context.Context, action string, q url.Values) (a Rou
 	}
 	states := t.group.States()
 	known := slices.ContainsFunc(states, func(s flow.RouteState) bool { return s.Route == route })
-	if _, _, paused := t.left(route); !known && !paused { // a route that was renamed may be resumed
-		return a, &statusError{http.StatusNotFound, noSuchRoute(route, states)}
+	if _, _, paused := t.pauseOf(route); !known && !paused { // a route that was renamed may be resumed
+		return a, &statusError{http.StatusNotFound, NoSuchRoute(route, namesOf(states))}
 	}
-	before, err := t.change(ctx, change)
-	if errors.Is(err, pauses.ErrDeaf) {
-		a.Warning, err = err.Error(), nil
-	}
-	if err != nil {
-		return a, err
-	}
-	if before != nil {
-		was := StatusOf(*before, max(0, time.Until(before.Until())))
-		a.Before = &was
-	}
+	a, err = ChangeOf(t.change(ctx, change))
 	a.RouteStatus = RouteStatus{Route: route}
 	for _, s := range t.group.States() {
 		if s.Route == route {
 			a.RouteStatus = t.status(s)
 		}
 	}
-	return a, nil
+	return a, err
+}
+
+func namesOf(states []flow.RouteState) (names []string) {
+	for _, s := range states {
+		names = append(names, s.Route)
+	}
+	return names
 }

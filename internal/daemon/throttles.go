@@ -246,8 +246,8 @@ func (t *throttles) alarm() {
 	}
 }
 
-// left returns the pause of a route, and the rest of its time.
-func (t *throttles) left(route string) (p pauses.Pause, left time.Duration, ok bool) {
+// pauseOf returns the pause of a route, and the rest of its time.
+func (t *throttles) pauseOf(route string) (p pauses.Pause, left time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.known[route]
@@ -257,11 +257,7 @@ func (t *throttles) left(route string) (p pauses.Pause, left time.Duration, ok b
 	return r.Pause, max(0, time.Until(r.ends)), true
 }
 
-// noSuchRoute says that there is no route of that name.
-func noSuchRoute(name string, states []flow.RouteState) error {
-	var names []string
-	for _, s := range states {
-		names = append(names, s.Route)
-	}
+// NoSuchRoute says that name is not the name of a route.
+func NoSuchRoute(name string, names []string) error {
 	return fmt.Errorf("there is no route %q: want one of %s", name, strings.Join(names, ", "))
 }

@@ -48,5 +48,5 @@ func (s *server) throttle(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Refused makes of err one that the request is to blame for.
+// Refused marks err as a mistake of the request.
 func Refused(status int, err error) error { return &statusError{status, err} }

@@ -47,8 +47,8 @@ func (s *stream) weigh(f found) {
 	}
 }
 
-// forgetRows deletes the rows of shards from the store, except of listed ones. The
-// next listing retries a failure.
+// forgetRows deletes the rows of shards from the store, except of listed ones. A
+// later listing retries a failure.
 func (s *stream) forgetRows(ctx context.Context, ids []string, l listing) {
 	shown := make(map[string]bool, len(l.shards))
 	for _, sh := range l.shards {

@@ -227,3 +227,29 @@ func TestForgettingFails(t *testing.T) {
 		d.end()
 	})
 }
+
+// manyWorkers is a store that several processes share.
+type manyWorkers struct{ state.Store }
+
+func (manyWorkers) SilentAfter() time.Duration { return time.Hour }
+
+// A worker of a shared store seldom reads the stored shards. It forgets rows all the same.
+func TestRowsOfASharedStore(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{}, func(w *world) {
+		w.calm()
+		w.o.Store, w.o.DiscoverEvery = manyWorkers{w.store}, time.Minute
+		d := w.start()
+		w.put("a")
+		a := w.shard(0)
+		b := w.table.Roll(a)
+		w.put("a")
+		w.pass(time.Minute)
+		w.table.Roll(b)
+		w.pass(51 * time.Hour)
+		if rows := w.rows(); len(rows) != 2 || slices.Contains(rows, a) {
+			t.Errorf("rows: %s", strings.Join(rows, " "))
+		}
+		w.once(0)
+		d.end()
+	})
+}

@@ -135,19 +135,35 @@ func (m *members) tell(ctx context.Context, o *others) {
 	o.news = false
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	var telling sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	m.postAll(ctx, o)
+}
+
+// postAll writes to the mailboxes of all other living members. It returns the names of
+// those that it could not write to, or whose rows it does not understand. o is locked.
+func (m *members) postAll(ctx context.Context, o *others) (deaf []string) {
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(atOnce)
 	for name, s := range o.seen {
-		if s.dead() || s.err != nil || s.watched >= silentAfter || m.isOwn(s.row.Key) {
+		if s.dead() || s.watched >= silentAfter || m.isOwn(s.row.Key) {
 			continue
 		}
-		slots <- struct{}{}
-		telling.Go(func() {
-			defer func() { <-slots }()
-			_ = m.post(ctx, o.seen[name], func(storedMember) map[string]types.AttributeValue { return nil })
+		g.Go(func() error {
+			err := s.err
+			if err == nil {
+				err = m.post(ctx, s, func(storedMember) map[string]types.AttributeValue { return nil })
+			}
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				deaf = append(deaf, name)
+			}
+			return nil
 		})
 	}
-	telling.Wait()
+	_ = g.Wait()
+	slices.Sort(deaf)
+	return deaf
 }
 
 // Announce has every living worker of an application count News up with its next
@@ -161,25 +177,7 @@ func (s *Store) Announce(ctx context.Context, app string) (deaf []string, err er
 	if err := m.list(ctx, o, app); err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	var g errgroup.Group
-	g.SetLimit(atOnce)
-	for name, sighting := range o.seen {
-		if sighting.dead() || sighting.watched >= silentAfter || m.isOwn(sighting.row.Key) {
-			continue
-		}
-		g.Go(func() error {
-			if err := m.post(ctx, sighting, func(storedMember) map[string]types.AttributeValue { return nil }); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				deaf = append(deaf, name)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait()
-	slices.Sort(deaf)
-	return deaf, nil
+	return m.postAll(ctx, o), nil
 }
 
 // News counts what this Store's workers of an application have heard of: each

@@ -67,7 +67,7 @@ func run(ctx context.Context, dir string) error {
 		{"overview-dark.png", "/", "dark", 1080, 830},
 		{"letter-narrow.png", "/page/letters/" + shop.letter, "light", 390, 844},
 	} {
-		picture, err := chromedp.Run(tab.Context, take(server.URL+p.path, p.scheme, p.width, p.height))
+		picture, err := chromedp.Run(tab.Context, capture(server.URL+p.path, p.scheme, p.width, p.height))
 		if err == nil {
 			picture, err = smaller(picture)
 		}
@@ -88,8 +88,8 @@ func run(ctx context.Context, dir string) error {
 	return nil
 }
 
-// take shows a page, and takes a picture of its beginning.
-func take(url, scheme string, width, height int64) chromedp.Action[[]byte] {
+// capture shows a page, and makes a picture of its beginning.
+func capture(url, scheme string, width, height int64) chromedp.Action[[]byte] {
 	return func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 		if err != nil {
