@@ -53,7 +53,7 @@ func newRoutePlace(c *cli, cmd *cobra.Command, changes bool) *routePlace {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	p.given = fs.Changed
-	fs.BoolVar(&p.json, "json", false, "print JSON, one object a line")
+	fs.BoolVar(&p.json, "json", false, "print a JSON object")
 	p.addDaemonFlag(fs)
 	fs.StringVar(&p.state, "state", "", stateUsage)
 	p.addApplicationFlag(fs)
