@@ -15,6 +15,7 @@ type group[T any] struct {
 	items   []T
 	bytes   int
 	callers []caller
+	tracer  quorum.Tracer   // of a caller; nil: none
 	scopes  []*quorum.Scope // that watch the group
 	linger  *time.Timer
 
@@ -30,9 +31,10 @@ type group[T any] struct {
 // caller is one call of Do, or part of a call of DoAll.
 type caller struct {
 	member   *quorum.Member
-	deadline time.Time // zero: none
-	from, n  int       // its items
-	bytes    int       // of them
+	ctx      context.Context // nil without a tracer
+	deadline time.Time       // zero: none
+	from, n  int             // its items
+	bytes    int             // of them
 }
 
 // groupFor returns the group that takes an item of size next; the caller holds mu.
@@ -58,6 +60,9 @@ func (g *group[T]) fits(size int) bool {
 func (g *group[T]) join(ctx context.Context, m *quorum.Member) int {
 	c := caller{member: m, from: len(g.items)}
 	c.deadline, _ = ctx.Deadline()
+	if m != nil && m.Tracer != nil && !g.b.opt.Untraced {
+		c.ctx, g.tracer = ctx, m.Tracer
+	}
 	g.callers = append(g.callers, c)
 	// A ready group needs no due signal. A caller may park only once its scope
 	// watches.

@@ -15,7 +15,8 @@ type Options struct {
 	Linger   time.Duration // how long a batch waits for more without a due signal (default 2 ms; negative: for ever, for tests)
 	Timeout  time.Duration // of one commit (default 30 s)
 	Metrics  metrics.Meter // of commits (default: none)
-	Sink     string        // label of the metrics (default "batch")
+	Sink     string        // label of the metrics (default "batch"), name of the span
+	Untraced bool          // a commit has no span, because it is no request
 }
 
 func (o Options) withDefaults() Options {

@@ -24,12 +24,17 @@ func (w *worker) invoke(h sluice.Handler) (v verdict) {
 	if w.flow.opts.Hooks.Handled != nil {
 		w.began = time.Now()
 	}
+	ctx := w.ctx
+	if t := w.traced(); t != nil {
+		ctx = t.Call(ctx, w.e.rec, w.g.route, w.attempt())
+		w.called = ctx
+	}
 	w.phase = handling
 	var err error
 	if limit := w.g.route.Timeout; limit > 0 {
-		err = withTimeout(w.ctx, limit, h, w.e.rec)
+		err = withTimeout(ctx, limit, h, w.e.rec)
 	} else {
-		err = h(w.ctx, w.e.rec)
+		err = h(ctx, w.e.rec)
 	}
 	if err != nil {
 		v = judge(err)
@@ -107,6 +112,7 @@ func (w *worker) doneWith(how Result, took time.Duration, err error) {
 	if w.t != nil {
 		w.flow.finishTask(w.t, false, false)
 	}
+	w.endTrace(how, err)
 	w.handled(w.g.route, how, took, err)
 }
 
@@ -123,6 +129,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 		// A cut-off call says nothing about the record or its route.
 		w.settled(skipped, nil)
 		f.end(context.Cause(f.ctx))
+		w.endTrace(f.unfinished(), v.err)
 		w.handled(g.route, f.unfinished(), took, v.err)
 		return
 	}
@@ -156,24 +163,25 @@ func (w *worker) failed(v verdict, took time.Duration) {
 		}
 	}
 	f.mu.Unlock()
+	w.endTrace(how, v.err)
 	switch how {
 	case Parked: // pass parks the record and calls the hook
 		return
 	case Stopped:
 		if f.opts.Policy == Park {
-			f.frozen(t)
+			f.frozen(w.context(), t)
 		}
 	case Retried:
-		f.failing(t)
+		f.failing(w.context(), t)
 	}
 	w.handled(g.route, how, took, v.err)
 }
 
 // failing logs that t will be retried, at most once a second per route. A broken
 // sink must not fill the log.
-func (f *Flow) failing(t *task) {
+func (f *Flow) failing(ctx context.Context, t *task) {
 	if untold, ok := t.gate.tell(time.Now()); ok {
-		f.opts.Logger.Warn("record failed: will be tried again", append(recordAttrs(t), "unlogged", untold)...)
+		f.opts.Logger.WarnContext(ctx, "record failed: will be tried again", append(recordAttrs(t), "unlogged", untold)...)
 	}
 }
 

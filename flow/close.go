@@ -41,7 +41,7 @@ func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	f.over = true
 	f.endFree(len(f.free))
 	f.clock.stop()
-	moved := f.abandon()
+	moved, traces := f.abandon()
 	alone := f.busy == 0
 	if alone {
 		close(f.idle)
@@ -53,6 +53,9 @@ func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	}
 	for _, g := range moved {
 		f.announce(g)
+	}
+	for _, t := range traces {
+		t.End(false)
 	}
 	f.dead.Store(true)
 

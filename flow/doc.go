@@ -111,6 +111,7 @@
 //	items.go    which items fail, and how many succeed
 //	park.go     dead letters; items held behind a parked change
 //	clock.go    the flow's single timer
+//	trace.go    Tracer, and where a worker calls it
 //	stuck.go    the watch over handlers that do not return
 //	held.go     the list of waiting items
 //	close.go    draining, stopping, cancelling

@@ -19,8 +19,9 @@ type entry struct {
 	at    time.Time // when it was submitted
 	tasks []*task   // routes that did not succeed at once; nil if none
 	page  *page
-	slot  int32 // in page.kept
-	open  int32 // unfinished tasks
+	trace RecordTrace // nil without Hooks.Tracer, and before the first call
+	slot  int32       // in page.kept
+	open  int32       // unfinished tasks
 
 	alone  bool  // its keys cannot be read, so it has no lane with others
 	task   *task // assigned to a worker; nil in a first pass

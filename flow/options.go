@@ -129,6 +129,8 @@ type Hooks struct {
 	// returned set when the handler returns. It also watches calls of the dead
 	// letters.
 	Stuck func(rec *sluice.Record, route *sluice.Route, since time.Duration, returned bool)
+	// Tracer follows each record from its Submit to its end. Package tracing has one.
+	Tracer Tracer
 }
 
 const (

@@ -29,12 +29,13 @@ type page struct {
 	place   int   // index in Flow.pages
 	bytes   int64 // not freed yet
 	freed   func(int64)
-	left    int      // unsettled entries that are not kept, plus one while Submit runs
-	kept    []*entry // unsettled entries that are held or wait behind a held entry
-	weight  int64    // memory of copies of kept
-	copying bool     // kept is being copied out
-	copies  int      // number of copies
-	copied  bool     // all kept entries are copied: the page itself is freed
+	left    int       // unsettled entries that are not kept, plus one while Submit runs
+	kept    []*entry  // unsettled entries that are held or wait behind a held entry
+	weight  int64     // memory of copies of kept
+	copying bool      // kept is being copied out
+	copies  int       // number of copies
+	copied  bool      // all kept entries are copied: the page itself is freed
+	trace   PageTrace // nil without Hooks.Tracer
 }
 
 func newPage(p Page) *page { return &page{bytes: p.Bytes, freed: p.Freed, left: 1} }
@@ -172,10 +173,13 @@ func (f *Flow) tidy(p *page, e *entry) {
 }
 
 // abandon drops unsettled entries, because nothing will start them, and frees
-// their memory unless a handler uses it. It returns the gates whose state changed.
-// mu is held.
-func (f *Flow) abandon() (moved []*gate) {
+// their memory unless a handler uses it. It returns the gates whose state changed,
+// and the traces of entries without a handler. mu is held.
+func (f *Flow) abandon() (moved []*gate, traces []RecordTrace) {
 	for e := range f.held { // while the records are readable
+		if e.trace != nil && !e.busy {
+			traces = append(traces, e.trace)
+		}
 		for _, t := range e.tasks {
 			if f.leaveGate(t, true, false) {
 				moved = append(moved, t.gate)
@@ -202,7 +206,7 @@ func (f *Flow) abandon() (moved []*gate) {
 	}
 	clear(f.held)
 	f.queues, f.queued = nil, 0
-	return moved
+	return moved, traces
 }
 
 // late notes that the handler of e returned after Close. mu is held.

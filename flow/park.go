@@ -36,24 +36,26 @@ func (w *worker) condemn(err error) {
 	}
 	f.mu.Unlock()
 	if t.doomed {
+		w.endTrace(Parked, err)
 		return
 	}
+	w.endTrace(Stopped, err)
 	if f.opts.Policy == Park {
-		f.frozen(t)
+		f.frozen(w.context(), t)
 	}
 	w.handled(nil, Stopped, 0, err)
 }
 
 // frozen reports that t's record holds its lane for good. The record no longer
 // waits for its route.
-func (f *Flow) frozen(t *task) {
+func (f *Flow) frozen(ctx context.Context, t *task) {
 	f.mu.Lock()
 	moved := f.leaveGate(t, true, false)
 	f.mu.Unlock()
 	if moved {
 		f.announce(t.gate)
 	}
-	f.opts.Logger.Error("record failed for good and holds its item: configure a dead letter", recordAttrs(t)...)
+	f.opts.Logger.ErrorContext(ctx, "record failed for good and holds its item: configure a dead letter", recordAttrs(t)...)
 }
 
 // park sends t's record to the dead letters.
@@ -62,7 +64,12 @@ func (w *worker) park(t *task) {
 	w.t, w.g = t, t.gate
 	w.enter(t.route())
 	w.phase = parking
-	err := f.opts.DeadLetter.Park(w.ctx, e.rec, t.failure)
+	ctx := w.ctx
+	if trace := w.traced(); trace != nil {
+		ctx = trace.Park(ctx, e.rec, t.failure.Route, f.letterID(t))
+		w.called = ctx
+	}
+	err := f.opts.DeadLetter.Park(ctx, e.rec, t.failure)
 	w.phase = ours
 	w.returned()
 	if err != nil {
@@ -78,19 +85,29 @@ func (w *worker) park(t *task) {
 	if t.gate != nil && !t.byHand { // a manual decision is not a finding of the gate
 		t.gate.parked()
 	}
+	w.endTrace(Parked, t.failure.Last)
 	if f.opts.Policy == Park && !t.behind {
 		attrs := recordAttrs(t)
-		if n, ok := f.opts.DeadLetter.(namer); ok {
-			attrs = append(attrs, "deadLetter", n.ID(e.rec, t.failure.Route))
+		if id := f.letterID(t); id != "" {
+			attrs = append(attrs, "deadLetter", id)
 		}
-		f.opts.Logger.Warn("record parked as a dead letter", attrs...)
+		f.opts.Logger.WarnContext(ctx, "record parked as a dead letter", attrs...)
 	}
 	w.handled(t.route(), Parked, t.took, t.failure.Last)
+}
+
+// letterID is the id of t's dead letter, or "".
+func (f *Flow) letterID(t *task) string {
+	if n, ok := f.opts.DeadLetter.(namer); ok {
+		return n.ID(t.e.rec, t.failure.Route)
+	}
+	return ""
 }
 
 // parkFailed schedules another try at the dead letters.
 func (w *worker) parkFailed(t *task, err error) {
 	f := w.flow
+	w.endTrace(f.unfinished(), err)
 	f.mu.Lock()
 	if cut := f.ctx.Err() != nil; cut || f.opts.Policy == Stop {
 		t.note(err, time.Now())
@@ -112,7 +129,7 @@ func (w *worker) parkFailed(t *task, err error) {
 	attrs := recordAttrs(t)
 	f.mu.Unlock()
 	if tell {
-		f.opts.Logger.Error("dead letters failed: will be tried again", append(attrs, "deadLetterError", err, "unlogged", untold)...)
+		f.opts.Logger.ErrorContext(w.context(), "dead letters failed: will be tried again", append(attrs, "deadLetterError", err, "unlogged", untold)...)
 	}
 	w.refused(t, err)
 }

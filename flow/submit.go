@@ -26,9 +26,13 @@ func (f *Flow) SubmitPage(ctx context.Context, pg Page) (last uint64, err error)
 	f.scope.Enter(1)
 	defer f.scope.Leave(1)
 	p := newPage(pg)
+	recs := pg.Records
+	if t := f.opts.Hooks.Tracer; t != nil && len(recs) > 0 {
+		p.trace = t.Page(ctx, recs)
+		defer func() { p.trace.Submitted() }() // without the lock
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	recs := pg.Records
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	} else if len(recs) > 0 {

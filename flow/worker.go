@@ -20,6 +20,7 @@ type worker struct {
 	flow   *Flow
 	member quorum.Member
 	ctx    context.Context // carries member
+	called context.Context // of the last call in this pass, if it is traced
 	more   chan struct{}   // signals a new e; closed: end
 	e      *entry          // written under the flow's mu
 	place  int             // index in flow.all
@@ -116,6 +117,9 @@ func (f *Flow) begin(e *entry) {
 	w := &worker{flow: f, more: make(chan struct{}, 1), e: e, place: len(f.all)}
 	w.routes = w.few[:0]
 	w.member.Scope, w.member.Host = &f.scope, host{f}
+	if t := f.opts.Hooks.Tracer; t != nil {
+		w.member.Tracer = t
+	}
 	w.ctx = quorum.With(f.ctx, &w.member)
 	f.all = append(f.all, w)
 	f.workers.Add(1)
@@ -161,7 +165,7 @@ func grow() {
 // worker gets another entry, joins the free list, or ends.
 func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 	f.mu.Lock()
-	e := w.e
+	e, trace := w.e, w.e.trace
 	w.e = nil
 	e.busy = false
 	if t := e.task; t != nil {
@@ -170,12 +174,15 @@ func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 	}
 	f.running--
 	f.busy--
+	ended, settled := true, false
 	switch {
 	case f.over:
 		f.late(e)
 	case e.open == 0:
+		settled = true
 		f.settle(e)
 	default:
+		ended = false
 		f.rest(e)
 	}
 	if alive && f.running < f.opts.Concurrency {
@@ -197,6 +204,9 @@ func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 	f.wakeSubmit()
 	f.checkQuiet()
 	f.mu.Unlock()
+	if trace != nil && ended {
+		trace.End(settled)
+	}
 	if !more {
 		f.scope.Leave(1)
 	}
@@ -244,6 +254,7 @@ func (f *Flow) dismiss(w *worker) {
 
 // pass does all current work of w's entry.
 func (w *worker) pass() {
+	w.called = nil
 	defer func() {
 		if w.phase != ours {
 			w.crashed(&outcomes.Panic{Value: recover(), Stack: debug.Stack()})

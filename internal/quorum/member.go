@@ -14,11 +14,18 @@ type Host interface {
 	Unparked(n int) // n handlers were woken; must not block
 }
 
+// Tracer follows commits: flow.Tracer says how.
+type Tracer interface {
+	Commit(ctx context.Context, sink string, callers []context.Context) (context.Context, func(errs []error))
+}
+
 // Member is one running handler. A flow's worker has one and reuses it for
 // record after record.
 type Member struct {
 	Scope *Scope
 	Host  Host // comparable, or nil
+
+	Tracer Tracer // of the member's commits; nil: none
 
 	// watcher learns when the handler waits in a sink.
 	watcher atomic.Pointer[Watcher]

@@ -88,6 +88,7 @@ func newOnce(send func(context.Context, *dynamodb.TransactWriteItemsInput) error
 		InFlight: 1,
 		Linger:   cmp.Or(opt.Linger, onceLinger),
 		Timeout:  opt.Timeout,
+		Untraced: true, // its transactions are: see run
 	})
 	return o
 }
@@ -106,6 +107,9 @@ func (o *once) do(ctx context.Context, u *unit) error {
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Timeout)
 	defer cancel()
 	u.nth, u.member = o.asked.Add(1), quorum.From(ctx)
+	if u.member != nil && u.member.Tracer != nil {
+		u.ctx = ctx
+	}
 	for {
 		last := u.err
 		u.outcome = outcome{}
@@ -217,11 +221,45 @@ func (o *once) run(deadline time.Time, t *transaction) {
 			t.fail(outcome{err: o.explain(&outcomes.Panic{Value: recover(), Stack: debug.Stack()})})
 		}
 	}()
+	ctx, traced := o.trace(ctx, t.units)
 	o.apply(ctx, t)
+	traced()
 	if done, failed := o.judge(t); done > 0 {
 		o.commits.Add(done, failed, time.Since(begin))
 	}
 	returned = true
+}
+
+// trace begins the span of a transaction of units, if they are traced, and returns
+// what ends it.
+func (o *once) trace(ctx context.Context, units []*unit) (context.Context, func()) {
+	var tracer quorum.Tracer
+	callers := make([]context.Context, len(units))
+	for i, u := range units {
+		if callers[i] = u.ctx; u.ctx != nil {
+			tracer = u.member.Tracer
+		}
+	}
+	if tracer == nil {
+		return ctx, func() {}
+	}
+	ctx, end := tracer.Commit(ctx, o.opt.Sink, callers)
+	describe(ctx, "TransactWriteItems", func(yield func(string) bool) {
+		for _, u := range units {
+			for _, p := range u.parts {
+				if !yield(p.table) {
+					return
+				}
+			}
+		}
+	})
+	return ctx, func() {
+		errs := make([]error, len(units))
+		for i, u := range units {
+			errs[i] = u.err
+		}
+		end(errs)
+	}
 }
 
 // apply sends t. If one of several units may be the cause of a failure, it sends

@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +31,7 @@ type unit struct {
 	nth    uint64 // number of the unit in this Store
 	tries  int    // refused temporarily
 	member *quorum.Member
+	ctx    context.Context // of the handler; nil if it is not traced
 	at     *transaction
 	sent   bool // part of at; else waiting behind at
 

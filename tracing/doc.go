@@ -1,0 +1,32 @@
+// Package tracing makes OpenTelemetry traces of flows. A daemon uses it when the
+// environment says so (see [On]); the function of cmd/sluice-lambda when it is built
+// with the tag tracing.
+//
+// # Spans
+//
+// A trace is a page: the records of one request to the stream, of one Lambda
+// invocation, or one message of a queue.
+//
+//	receive TABLE          the page, until the flow has taken its records
+//	└─ process TABLE       a record, from its Submit until it is settled
+//	   ├─ route ROUTE      one call of a route: a retry is another span
+//	   │  └─ commit SINK   a request to a sink, for the items of several records
+//	   └─ park ROUTE       the parking, with the id of the dead letter
+//
+// A commit is a child of one call that waits for it, and links to each of its
+// records. Commits are those of package batch. A record links to the span of the
+// traceparent that the change has written into the item, in Options.Parent. A record
+// without a route has no span.
+//
+// # Sampling
+//
+// OTEL_TRACES_SAMPLER chooses pages. Of the others, the Tracer keeps ids and times
+// alone. When a call or a commit fails, or a record cannot be decoded, it makes the
+// spans of that record up to then, with their times, and all later ones. Spans that a
+// handler made itself before the first failure are not among them.
+//
+// # Cost
+//
+// The Tracer never waits for a collector. When the queue (OTEL_BSP_MAX_QUEUE_SIZE) is
+// full, it drops spans and counts them in sluice_spans_total.
+package tracing

@@ -1,0 +1,229 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/keyhash"
+)
+
+// record is the trace of one record. Only kept and calls' contexts are read by other
+// goroutines than the record's.
+type record struct {
+	page  *page
+	start time.Time
+	id    trace.SpanID
+	kept  atomic.Bool // its spans are exported
+
+	about   about  // set once it is kept
+	trouble string // why it failed; empty: it did not
+	open    *call
+	ended   *call // calls that ended before it was kept, the last first
+	first   call  // saves an allocation
+}
+
+// about is what the span says of the record. It keeps nothing of the record's page.
+type about struct {
+	event, sequence, id, key string
+	origin                   sluice.Origin
+	links                    []trace.Link
+}
+
+// call is a call of a route, or a parking. It is the context of the handler, and while
+// its record is not kept its current span.
+type call struct {
+	context.Context
+	noop.Span
+	record  *record
+	id      trace.SpanID
+	start   time.Time
+	end     time.Time
+	span    trace.Span // nil: not kept
+	route   string
+	attempt int // 0: a parking
+	letter  string
+	result  flow.Result
+	trouble string
+	errType string
+	before  *call // that ended before it
+}
+
+type callKey struct{}
+
+// Value leads commits to the call.
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// SpanContext is that of the call's span, which is exported if the record is kept.
+func (c *call) SpanContext() trace.SpanContext {
+	return c.record.page.within(c.id, c.record.kept.Load())
+}
+
+func (r *record) context() trace.SpanContext { return r.page.within(r.id, r.kept.Load()) }
+
+// Call implements flow.RecordTrace.
+func (r *record) Call(ctx context.Context, rec *sluice.Record, route *sluice.Route, attempt int) context.Context {
+	c := r.begin()
+	c.route, c.attempt = route.Name, attempt
+	return r.enter(ctx, rec, c)
+}
+
+// Park implements flow.RecordTrace.
+func (r *record) Park(ctx context.Context, rec *sluice.Record, route, letter string) context.Context {
+	c := r.begin()
+	c.route, c.letter = route, letter
+	return r.enter(ctx, rec, c)
+}
+
+func (r *record) begin() *call {
+	c := &r.first
+	if c.record != nil { // in use: a handler may have left a goroutine behind with it
+		c = new(call)
+	}
+	c.record, c.id, c.start = r, newSpanID(), time.Now()
+	r.open = c
+	return c
+}
+
+func (r *record) enter(ctx context.Context, rec *sluice.Record, c *call) context.Context {
+	if r.page.sampled || c.attempt == 0 {
+		r.keep(rec)
+	}
+	if !r.kept.Load() {
+		c.Context = trace.ContextWithSpan(ctx, c)
+		return c
+	}
+	c.span = c.make()
+	c.Context = trace.ContextWithSpan(ctx, c.span)
+	return c
+}
+
+// make makes the span of c.
+func (c *call) make() trace.Span {
+	r := c.record
+	name, kind := "route "+c.route, trace.SpanKindInternal
+	if c.attempt == 0 {
+		name = strings.TrimSpace("park " + c.route) // without a route for all routes
+	}
+	span := r.page.tracer.span(r.context(), c.SpanContext(), name, kind, c.start)
+	span.SetAttributes(attribute.String("sluice.route", c.route))
+	if c.attempt > 0 {
+		span.SetAttributes(attribute.Int("sluice.attempt", c.attempt))
+	} else if c.letter != "" {
+		span.SetAttributes(attribute.String("sluice.dead_letter", c.letter))
+	}
+	return span
+}
+
+// write ends the span of c.
+func (c *call) write() {
+	if c.span == nil {
+		c.span = c.make()
+	}
+	c.span.SetAttributes(attribute.String("sluice.outcome", c.result.String()))
+	if c.trouble != "" {
+		c.span.SetAttributes(semconv.ErrorTypeKey.String(c.errType))
+		c.span.SetStatus(codes.Error, c.trouble)
+	}
+	c.span.End(trace.WithTimestamp(c.end))
+}
+
+// Done implements flow.RecordTrace.
+func (r *record) Done(rec *sluice.Record, result flow.Result, err error) {
+	c := r.open
+	r.open = nil
+	failed := result != flow.Done && result != flow.Skipped
+	trouble := ""
+	if failed {
+		trouble = textOf(err)
+		r.trouble = trouble
+		r.keep(rec)
+	}
+	if c == nil {
+		return
+	}
+	c.end, c.result = time.Now(), result
+	if failed && (c.attempt > 0 || result != flow.Parked) { // else it was parked well
+		c.trouble, c.errType = trouble, fmt.Sprintf("%T", err)
+	}
+	if r.kept.Load() {
+		c.write()
+		return
+	}
+	c.before, r.ended = r.ended, c
+}
+
+// keep has the spans of r exported: those of the past now.
+func (r *record) keep(rec *sluice.Record) {
+	if r.kept.Load() {
+		return
+	}
+	r.about = about{
+		event: strings.Clone(string(rec.EventName)), sequence: strings.Clone(string(rec.Sequence)), id: strings.Clone(rec.EventID),
+		origin: rec.Origin, links: r.page.tracer.links(rec),
+	}
+	if rec.Keys.Exists() {
+		r.about.key = keyhash.Item(rec.Keys)
+	}
+	r.kept.Store(true)
+	r.page.keep()
+	for c := r.ended; c != nil; c = c.before {
+		c.write()
+	}
+	r.ended = nil
+}
+
+// End implements flow.RecordTrace.
+func (r *record) End(settled bool) {
+	if !r.kept.Load() {
+		return
+	}
+	p := r.page
+	span := p.tracer.span(p.within(p.sc.SpanID(), true), r.context(), "process "+p.of.table, trace.SpanKindConsumer, r.start, r.about.links...)
+	span.SetAttributes(p.of.attributes()...)
+	span.SetAttributes(
+		semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"), semconv.MessagingMessageID(r.about.id),
+		attribute.String("sluice.event", r.about.event), attribute.String("sluice.origin", r.about.origin.String()), attribute.Bool("sluice.settled", settled))
+	if r.about.sequence != "" {
+		span.SetAttributes(attribute.String("sluice.sequence", r.about.sequence))
+	}
+	if r.about.key != "" {
+		span.SetAttributes(attribute.String("sluice.key", r.about.key))
+	}
+	if r.trouble != "" {
+		span.SetStatus(codes.Error, r.trouble)
+	}
+	span.End()
+}
+
+// maxText bounds the text of an error in a span.
+const maxText = 1000
+
+// textOf is the text of an error of a handler, which may panic.
+func textOf(err error) (text string) {
+	defer func() {
+		if recover() != nil || text == "" {
+			text = "failed"
+		}
+	}()
+	text = err.Error()
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	return text
+}
