@@ -159,6 +159,7 @@ func fromFile(flag func(name string) bool, o *daemon.Options, cfg *config.Config
 	set(flag("log-format"), &o.LogFormat, cfg.Daemon.LogFormat)
 	set(flag("log-level"), &o.LogLevel, cfg.Daemon.LogLevel)
 	set(flag("dead-letter"), &o.DeadLetter, cfg.DeadLetter.Park)
+	o.TraceParent = cfg.Tracing.Parent
 	o.Limits = flow.Options{
 		Concurrency: cfg.Limits.Concurrency, Window: cfg.Limits.Window, WindowBytes: cfg.Limits.WindowBytes,
 		HeldBytes: cfg.Limits.HeldBytes, MaxAhead: cfg.Limits.MaxAhead, StuckAfter: time.Duration(cfg.Limits.StuckAfter),

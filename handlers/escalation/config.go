@@ -174,7 +174,7 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Problem == nil {
 		c.Problem = func(ctx context.Context, e Escalation, err error) {
-			slog.ErrorContext(ctx, "passing over a part of an escalation", "escalation", keyhash.Text(e.ID), "err", err)
+			slog.ErrorContext(ctx, "passing over a part of an escalation", "escalation", keyhash.Text(e.ID), "error", err)
 		}
 	}
 	c.NoSteps = cmp.Or(c.NoSteps, "no_steps")

@@ -21,6 +21,8 @@ type Config struct {
 	DeadLetter DeadLetter `yaml:"deadLetter"`
 	// Limits of the work in progress.
 	Limits Limits `yaml:"limits"`
+	// Traces, if the variables OTEL_… ask for them.
+	Tracing Tracing `yaml:"tracing"`
 	// Settings of `sluice run`.
 	Daemon Daemon `yaml:"daemon"`
 
@@ -88,6 +90,12 @@ type Limits struct {
 	Order string `yaml:"order" is:"one of=item|shard" default:"item"`
 	// Time after which a running handler is reported. Default 1m.
 	StuckAfter Duration `yaml:"stuckAfter" is:"min=1ms" default:"1m"`
+}
+
+// Tracing has settings of traces.
+type Tracing struct {
+	// Attribute of an item with the traceparent of its writer. Default traceparent.
+	Parent string `yaml:"parent" default:"traceparent"`
 }
 
 // Daemon has settings of `sluice run`.

@@ -49,6 +49,11 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	}
 	registry := scrape.NewRegistry()
 	counts := prom.New(registry)
+	tracer, stopTraces, err := startTraces(ctx, o, env, counts, logger)
+	if err != nil {
+		return err
+	}
+	defer stopTraces()
 	checks := &checks{}
 	m, err := a.routes(ctx, Setup{
 		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws, Accounts: all,
@@ -94,7 +99,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		fleet.Publish(config)
 	}
 	m = checks.hold(m)
-	src, err := newSources(o, m, checks, aws, all, store, box.Box, counts, newLife(m, o, stderr), logger)
+	src, err := newSources(o, m, checks, aws, all, store, box.Box, counts, newLife(m, o, stderr), tracer, logger)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/awserror"
+	"github.com/sluicehq/sluice/tracing"
 )
 
 func newLogger(o Options, w io.Writer) *slog.Logger {
@@ -20,7 +21,7 @@ func newLogger(o Options, w io.Writer) *slog.Logger {
 	if o.LogFormat == "json" {
 		h = slog.NewJSONHandler(w, ho)
 	}
-	return slog.New(&repeats{Handler: h, recent: &recentErrors{byKey: make(map[string]*recentError)}})
+	return slog.New(&repeats{Handler: tracing.Logs(h), recent: &recentErrors{byKey: make(map[string]*recentError)}})
 }
 
 // everyLine is logger for an application: a route that logs, or a handler, decides

@@ -36,7 +36,7 @@ func TestLogKeysAreConsistent(t *testing.T) {
 					return true
 				}
 				sel, ok := call.Fun.(*ast.SelectorExpr)
-				first := map[string]int{"Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "Log": 3}
+				first := map[string]int{"Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "Log": 3, "WarnContext": 2, "ErrorContext": 2}
 				if !ok || !isLogger(sel.X) || first[sel.Sel.Name] == 0 || len(call.Args) <= first[sel.Sel.Name] || call.Ellipsis.IsValid() {
 					return true
 				}

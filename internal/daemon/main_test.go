@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/router"
@@ -99,6 +100,28 @@ var children = map[string]App{
 			}
 			return nil
 		}, router.Name("work"))
+		return r, nil
+	}},
+	// refused has a sink that refuses the items whose key begins with bad.
+	"refused": {Name: "refused", Routes: func(context.Context, Setup) (sluice.Matcher, error) {
+		sink := batch.New(func(_ context.Context, keys []string) []error {
+			errs := make([]error, len(keys))
+			for i, key := range keys {
+				if strings.HasPrefix(key, "bad") {
+					errs[i] = sluice.Permanent(errors.New("the sink refuses it"))
+				}
+			}
+			return errs
+		}, nil, batch.Options{Sink: "bin"})
+		r := router.New()
+		r.Handle("*#*", func(ctx context.Context, rec *sluice.Record) error {
+			id, _ := rec.Keys.Lookup("id")
+			if err := sink.Do(ctx, id.Str()); err != nil {
+				return err
+			}
+			fmt.Println("sent", id.Str())
+			return nil
+		}, router.Name("send"))
 		return r, nil
 	}},
 	// stuck never comes back from its first record.

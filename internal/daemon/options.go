@@ -77,6 +77,9 @@ type Options struct {
 	// second; 0 is the default of package snapshot.
 	BackfillUnits float64
 
+	// TraceParent is the attribute of an item with a traceparent; see tracing.Options.
+	TraceParent string
+
 	startTimeout, lockTimeout time.Duration // of poller and state file; 0 is their default
 }
 

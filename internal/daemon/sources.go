@@ -40,7 +40,7 @@ type sources struct {
 	consumer  *queue.Consumer // nil without queues
 }
 
-func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, all *accounts.Accounts, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
+func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, all *accounts.Accounts, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, tracer flow.Tracer, logger *slog.Logger) (s *sources, err error) {
 	calls, m := watchCalls(m)
 	flowLogger := withoutHeld(logger)
 	group := flow.NewGroup(m)
@@ -50,6 +50,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	}
 	s = &sources{group: group, checks: checks, calls: calls, life: life, rates: newRates(m), repairs: o.Repairs, letters: letters}
 	hooks := life.counted(s.rates.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger))))
+	hooks.Tracer = tracer
 	flows := o.Limits
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
