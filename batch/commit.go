@@ -25,23 +25,12 @@ func (g *group[T]) run() {
 	}()
 	ctx, cancel := context.WithDeadline(context.Background(), g.deadline(start))
 	defer cancel()
-	if g.tracer != nil {
-		traced, end := g.tracer.Commit(ctx, g.b.opt.Sink, g.itemCallers())
+	if g.traced != nil {
+		traced, end := g.traced.by.Commit(ctx, g.b.opt.Sink, g.contexts())
 		defer func() { end(g.errs) }()
 		ctx = traced
 	}
 	g.call(ctx)
-}
-
-// itemCallers returns the context of each item's caller.
-func (g *group[T]) itemCallers() []context.Context {
-	all := make([]context.Context, 0, len(g.items))
-	for _, c := range g.callers {
-		for range c.n {
-			all = append(all, c.ctx)
-		}
-	}
-	return all
 }
 
 // call runs the commit function. A panic, a Goexit, or a wrong number of errors

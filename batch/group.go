@@ -15,7 +15,7 @@ type group[T any] struct {
 	items   []T
 	bytes   int
 	callers []caller
-	tracer  quorum.Tracer   // of a caller; nil: none
+	traced  *traced         // nil: no caller is
 	scopes  []*quorum.Scope // that watch the group
 	linger  *time.Timer
 
@@ -31,10 +31,9 @@ type group[T any] struct {
 // caller is one call of Do, or part of a call of DoAll.
 type caller struct {
 	member   *quorum.Member
-	ctx      context.Context // nil without a tracer
-	deadline time.Time       // zero: none
-	from, n  int             // its items
-	bytes    int             // of them
+	deadline time.Time // zero: none
+	from, n  int       // its items
+	bytes    int       // of them
 }
 
 // groupFor returns the group that takes an item of size next; the caller holds mu.
@@ -61,7 +60,7 @@ func (g *group[T]) join(ctx context.Context, m *quorum.Member) int {
 	c := caller{member: m, from: len(g.items)}
 	c.deadline, _ = ctx.Deadline()
 	if m != nil && m.Tracer != nil && !g.b.opt.Untraced {
-		c.ctx, g.tracer = ctx, m.Tracer
+		g.trace(ctx, m.Tracer)
 	}
 	g.callers = append(g.callers, c)
 	// A ready group needs no due signal. A caller may park only once its scope

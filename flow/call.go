@@ -21,12 +21,12 @@ func (w *worker) invoke(h sluice.Handler) (v verdict) {
 		w.member.Watch(&w.call.self)
 		defer w.member.Watch(nil)
 	}
-	if w.flow.opts.Hooks.Handled != nil {
+	if w.flow.opts.Hooks.timed() {
 		w.began = time.Now()
 	}
 	ctx := w.ctx
 	if t := w.traced(); t != nil {
-		ctx = t.Call(ctx, w.e.rec, w.g.route, w.attempt())
+		ctx = t.Call(ctx, w.e.rec, w.g.route, w.began, w.attempt())
 		w.called = ctx
 	}
 	w.phase = handling
@@ -58,7 +58,7 @@ func (w *worker) handled(r *sluice.Route, how Result, took time.Duration, err er
 }
 
 func (w *worker) took() time.Duration {
-	if w.flow.opts.Hooks.Handled == nil {
+	if !w.flow.opts.Hooks.timed() {
 		return 0
 	}
 	return time.Since(w.began)
@@ -112,7 +112,7 @@ func (w *worker) doneWith(how Result, took time.Duration, err error) {
 	if w.t != nil {
 		w.flow.finishTask(w.t, false, false)
 	}
-	w.endTrace(how, err)
+	w.endTrace(how, took, err)
 	w.handled(w.g.route, how, took, err)
 }
 
@@ -129,7 +129,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 		// A cut-off call says nothing about the record or its route.
 		w.settled(skipped, nil)
 		f.end(context.Cause(f.ctx))
-		w.endTrace(f.unfinished(), v.err)
+		w.endTrace(f.unfinished(), took, v.err)
 		w.handled(g.route, f.unfinished(), took, v.err)
 		return
 	}
@@ -163,7 +163,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 		}
 	}
 	f.mu.Unlock()
-	w.endTrace(how, v.err)
+	w.endTrace(how, took, v.err)
 	switch how {
 	case Parked: // pass parks the record and calls the hook
 		return

@@ -133,6 +133,9 @@ type Hooks struct {
 	Tracer Tracer
 }
 
+// timed reports whether a hook wants the duration of calls.
+func (h *Hooks) timed() bool { return h.Handled != nil || h.Tracer != nil }
+
 const (
 	defaultConcurrency = 64
 	defaultWindow      = 4096

@@ -36,10 +36,10 @@ func (w *worker) condemn(err error) {
 	}
 	f.mu.Unlock()
 	if t.doomed {
-		w.endTrace(Parked, err)
+		w.endTrace(Parked, 0, err)
 		return
 	}
-	w.endTrace(Stopped, err)
+	w.endTrace(Stopped, 0, err)
 	if f.opts.Policy == Park {
 		f.frozen(w.context(), t)
 	}
@@ -85,7 +85,7 @@ func (w *worker) park(t *task) {
 	if t.gate != nil && !t.byHand { // a manual decision is not a finding of the gate
 		t.gate.parked()
 	}
-	w.endTrace(Parked, t.failure.Last)
+	w.endTrace(Parked, 0, t.failure.Last)
 	if f.opts.Policy == Park && !t.behind {
 		attrs := recordAttrs(t)
 		if id := f.letterID(t); id != "" {
@@ -107,7 +107,7 @@ func (f *Flow) letterID(t *task) string {
 // parkFailed schedules another try at the dead letters.
 func (w *worker) parkFailed(t *task, err error) {
 	f := w.flow
-	w.endTrace(f.unfinished(), err)
+	w.endTrace(f.unfinished(), 0, err)
 	f.mu.Lock()
 	if cut := f.ctx.Err() != nil; cut || f.opts.Policy == Stop {
 		t.note(err, time.Now())

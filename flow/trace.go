@@ -32,13 +32,13 @@ type PageTrace interface {
 type RecordTrace interface {
 	// Call begins a call of a route's handler, which gets the returned context.
 	// attempt counts the calls of the route for this record, from 1.
-	Call(ctx context.Context, rec *sluice.Record, route *sluice.Route, attempt int) context.Context
+	Call(ctx context.Context, rec *sluice.Record, route *sluice.Route, began time.Time, attempt int) context.Context
 	// Park begins the parking of rec. letter is the id of its dead letter; it is
 	// empty if the dead letters have none.
 	Park(ctx context.Context, rec *sluice.Record, route, letter string) context.Context
-	// Done ends the last Call or Park. Without one, rec has failed for another
-	// reason: it could not be decoded or matched.
-	Done(rec *sluice.Record, r Result, err error)
+	// Done ends the last Call, which took so long, or Park. Without one, rec has
+	// failed for another reason: it could not be decoded or matched.
+	Done(rec *sluice.Record, r Result, took time.Duration, err error)
 	// End ends the trace. A record that is not settled comes again.
 	End(settled bool)
 }
@@ -63,9 +63,9 @@ func (w *worker) attempt() int {
 }
 
 // endTrace ends what w's trace last began.
-func (w *worker) endTrace(r Result, err error) {
+func (w *worker) endTrace(r Result, took time.Duration, err error) {
 	if t := w.traced(); t != nil {
-		t.Done(w.e.rec, r, err)
+		t.Done(w.e.rec, r, took, err)
 	}
 }
 

@@ -26,7 +26,7 @@ type record struct {
 	id    trace.SpanID
 	kept  atomic.Bool // its spans are exported
 
-	about   about  // set once it is kept
+	about   *about // set once it is kept
 	trouble string // why it failed; empty: it did not
 	open    *call
 	ended   *call // calls that ended before it was kept, the last first
@@ -48,16 +48,18 @@ type call struct {
 	record  *record
 	id      trace.SpanID
 	start   time.Time
-	end     time.Time
+	took    time.Duration
 	span    trace.Span // nil: not kept
 	route   string
 	attempt int // 0: a parking
-	letter  string
 	result  flow.Result
-	trouble string
-	errType string
+	letter  string
+	trouble *trouble
 	before  *call // that ended before it
 }
+
+// trouble is the error of a call.
+type trouble struct{ text, kind string }
 
 type callKey struct{}
 
@@ -77,25 +79,25 @@ func (c *call) SpanContext() trace.SpanContext {
 func (r *record) context() trace.SpanContext { return r.page.within(r.id, r.kept.Load()) }
 
 // Call implements flow.RecordTrace.
-func (r *record) Call(ctx context.Context, rec *sluice.Record, route *sluice.Route, attempt int) context.Context {
-	c := r.begin()
+func (r *record) Call(ctx context.Context, rec *sluice.Record, route *sluice.Route, began time.Time, attempt int) context.Context {
+	c := r.begin(began)
 	c.route, c.attempt = route.Name, attempt
 	return r.enter(ctx, rec, c)
 }
 
 // Park implements flow.RecordTrace.
 func (r *record) Park(ctx context.Context, rec *sluice.Record, route, letter string) context.Context {
-	c := r.begin()
+	c := r.begin(time.Now())
 	c.route, c.letter = route, letter
 	return r.enter(ctx, rec, c)
 }
 
-func (r *record) begin() *call {
+func (r *record) begin(at time.Time) *call {
 	c := &r.first
 	if c.record != nil { // in use: a handler may have left a goroutine behind with it
 		c = new(call)
 	}
-	c.record, c.id, c.start = r, newSpanID(), time.Now()
+	c.record, c.id, c.start = r, newSpanID(), at
 	r.open = c
 	return c
 }
@@ -136,30 +138,31 @@ func (c *call) write() {
 		c.span = c.make()
 	}
 	c.span.SetAttributes(attribute.String("sluice.outcome", c.result.String()))
-	if c.trouble != "" {
-		c.span.SetAttributes(semconv.ErrorTypeKey.String(c.errType))
-		c.span.SetStatus(codes.Error, c.trouble)
+	if c.trouble != nil {
+		c.span.SetAttributes(semconv.ErrorTypeKey.String(c.trouble.kind))
+		c.span.SetStatus(codes.Error, c.trouble.text)
 	}
-	c.span.End(trace.WithTimestamp(c.end))
+	c.span.End(trace.WithTimestamp(c.start.Add(c.took)))
 }
 
 // Done implements flow.RecordTrace.
-func (r *record) Done(rec *sluice.Record, result flow.Result, err error) {
+func (r *record) Done(rec *sluice.Record, result flow.Result, took time.Duration, err error) {
 	c := r.open
 	r.open = nil
 	failed := result != flow.Done && result != flow.Skipped
-	trouble := ""
 	if failed {
-		trouble = textOf(err)
-		r.trouble = trouble
+		r.trouble = textOf(err)
 		r.keep(rec)
 	}
 	if c == nil {
 		return
 	}
-	c.end, c.result = time.Now(), result
+	c.took, c.result = took, result
+	if c.attempt == 0 {
+		c.took = time.Since(c.start)
+	}
 	if failed && (c.attempt > 0 || result != flow.Parked) { // else it was parked well
-		c.trouble, c.errType = trouble, fmt.Sprintf("%T", err)
+		c.trouble = &trouble{r.trouble, fmt.Sprintf("%T", err)}
 	}
 	if r.kept.Load() {
 		c.write()
@@ -173,7 +176,7 @@ func (r *record) keep(rec *sluice.Record) {
 	if r.kept.Load() {
 		return
 	}
-	r.about = about{
+	r.about = &about{
 		event: strings.Clone(string(rec.EventName)), sequence: strings.Clone(string(rec.Sequence)), id: strings.Clone(rec.EventID),
 		origin: rec.Origin, links: r.page.tracer.links(rec),
 	}

@@ -73,6 +73,12 @@ func change(id, more string) sluice.Record {
 // run handles recs, one page, and returns the spans by name.
 func (w *world) run(recs ...sluice.Record) map[string][]tracetest.SpanStub {
 	w.t.Helper()
+	w.handle(recs...)
+	return w.spans()
+}
+
+func (w *world) handle(recs ...sluice.Record) {
+	w.t.Helper()
 	f := flow.Open(w.t.Context(), w, w.o)
 	if _, err := f.Submit(w.t.Context(), recs...); err != nil && w.o.Policy != flow.Stop {
 		w.t.Fatal(err)
@@ -80,7 +86,6 @@ func (w *world) run(recs ...sluice.Record) map[string][]tracetest.SpanStub {
 	if _, err := f.Close(w.t.Context()); err != nil && w.o.Policy != flow.Stop {
 		w.t.Fatal(err)
 	}
-	return w.spans()
 }
 
 func (w *world) spans() map[string][]tracetest.SpanStub {
