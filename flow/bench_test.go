@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -17,7 +18,7 @@ func BenchmarkFlow(b *testing.B) {
 	for i := range page {
 		page[i] = rec(fmt.Sprint("item-", i), i)
 	}
-	hooks := Hooks{Handled: func(*sluice.Record, *sluice.Route, Result, time.Duration, error) {}}
+	hooks := Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, Result, time.Duration, error) {}}
 	for _, c := range []struct {
 		name string
 		o    Options

@@ -53,7 +53,7 @@ func withTimeout(ctx context.Context, limit time.Duration, h sluice.Handler, rec
 // handled calls the Handled hook.
 func (w *worker) handled(r *sluice.Route, how Result, took time.Duration, err error) {
 	if h := w.flow.opts.Hooks.Handled; h != nil && !w.flow.dead.Load() {
-		h(w.e.rec, r, how, took, err)
+		h(w.context(), w.e.rec, r, how, took, err)
 	}
 }
 

@@ -120,8 +120,9 @@ func (r Result) String() string {
 type Hooks struct {
 	// Handled runs after each call of a route's handler. For a record that
 	// failed for good, it runs once the record is parked. route is nil for
-	// Unrouted, and for records that could not be decoded or matched.
-	Handled func(rec *sluice.Record, route *sluice.Route, r Result, took time.Duration, err error)
+	// Unrouted, and for records that could not be decoded or matched. ctx is that of
+	// the handler, or of the parking: it leads to the span of a Tracer.
+	Handled func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r Result, took time.Duration, err error)
 	// ParkFailed runs when the dead letters refused a record; route is nil as
 	// above. The flow retries or stops, by its Policy.
 	ParkFailed func(rec *sluice.Record, route *sluice.Route, err error)

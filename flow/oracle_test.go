@@ -434,7 +434,7 @@ func (d knowing) Holds(ctx context.Context, r *sluice.Record, route string) (boo
 }
 
 // hooked is Hooks.Handled.
-func (o *oracle) hooked(r *sluice.Record, route *sluice.Route, how Result, took time.Duration, err error) {
+func (o *oracle) hooked(_ context.Context, r *sluice.Record, route *sluice.Route, how Result, took time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := ordinal(r)

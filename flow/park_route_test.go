@@ -83,7 +83,7 @@ func TestParkBesideARunningRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &letters{}
 		back := make(chan struct{}, 1)
-		hooks := Hooks{Handled: func(_ *sluice.Record, route *sluice.Route, r Result, _ time.Duration, _ error) {
+		hooks := Hooks{Handled: func(_ context.Context, _ *sluice.Record, route *sluice.Route, r Result, _ time.Duration, _ error) {
 			if route.Name == "b" && r == Done {
 				back <- struct{}{}
 				for range 100 { // for the race detector: Park runs now

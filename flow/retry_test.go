@@ -33,7 +33,7 @@ func script(l *log, name string, errs ...error) sluice.Handler {
 
 // hooked collects Handled.
 func (l *log) hooks() Hooks {
-	return Hooks{Handled: func(rec *sluice.Record, route *sluice.Route, r Result, took time.Duration, err error) {
+	return Hooks{Handled: func(_ context.Context, rec *sluice.Record, route *sluice.Route, r Result, took time.Duration, err error) {
 		name := "-"
 		if route != nil {
 			name = route.Name
@@ -202,7 +202,7 @@ func TestPanicAndGoexitAreTheRecordsError(t *testing.T) {
 					return nil
 				}, script(&l, "b"))
 				f := Open(t.Context(), m, Options{Logger: quiet, Concurrency: 1, Hooks: Hooks{
-					Handled: func(_ *sluice.Record, _ *sluice.Route, r Result, _ time.Duration, e error) {
+					Handled: func(_ context.Context, _ *sluice.Record, _ *sluice.Route, r Result, _ time.Duration, e error) {
 						if r == Retried {
 							err = e
 						}

@@ -86,7 +86,7 @@ type runner struct {
 	inner  sluice.Matcher
 	stop   bool
 	routes []*sluice.Route
-	hook   func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error)
+	hook   func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error)
 
 	mu     sync.Mutex
 	tracks map[identity][]*track // equal ones in the order in which they run
@@ -257,9 +257,9 @@ func (e atOnce) As(target any) bool {
 }
 
 // handled is the flow's Handled hook.
-func (r *runner) handled(rec *sluice.Record, route *sluice.Route, how flow.Result, took time.Duration, err error) {
+func (r *runner) handled(ctx context.Context, rec *sluice.Record, route *sluice.Route, how flow.Result, took time.Duration, err error) {
 	if r.hook != nil {
-		r.hook(rec, route, how, took, err)
+		r.hook(ctx, rec, route, how, took, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -338,7 +338,7 @@ func TestRunOverwritesWhatIsSettled(t *testing.T) {
 		return nil
 	}
 	hooked := ""
-	res := RunWith(t.Context(), flow.Options{Hooks: flow.Hooks{Handled: func(rec *sluice.Record, _ *sluice.Route, how flow.Result, _ time.Duration, _ error) {
+	res := RunWith(t.Context(), flow.Options{Hooks: flow.Hooks{Handled: func(_ context.Context, rec *sluice.Record, _ *sluice.Route, how flow.Result, _ time.Duration, _ error) {
 		hooked += how.String() + " " + string(rec.Keys.Raw()) + "\n"
 	}}}, orderRouter(h), rec, ss)
 	wantText(t, "hook", hooked, "retried {\"pk\":{\"S\":\"a\"}}\ndone {\"pk\":{\"S\":\"a\"}}\ndone {\"pk\":{\"S\":\"b\"}}\n")

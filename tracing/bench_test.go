@@ -21,7 +21,7 @@ func BenchmarkFlow(b *testing.B) {
 			w := &world{}
 			w.route("r", func(context.Context, *sluice.Record) error { return nil })
 			o := flow.Options{Logger: slog.New(slog.DiscardHandler)}
-			o.Hooks.Handled = func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}
+			o.Hooks.Handled = func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}
 			if sampler != "" {
 				t, err := newTracer(b.Context(), tracetest.NewNoopExporter(), Options{})
 				if err != nil {

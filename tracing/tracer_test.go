@@ -3,9 +3,11 @@ package tracing
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -211,6 +213,36 @@ func TestSpansOfAHandler(t *testing.T) {
 		} else {
 			w.want(by, "")
 		}
+	}
+}
+
+// The hook of a call that is exported has labels for an exemplar, and a line of the log
+// the ids of its trace.
+func TestExemplarsAndLogs(t *testing.T) {
+	w := newWorld(t, "always_off")
+	w.o.DeadLetter = &letters{}
+	w.route("r", func(_ context.Context, rec *sluice.Record) error {
+		if rec.EventID == "event-bad" {
+			return sluice.Permanent(errors.New("never"))
+		}
+		return nil
+	})
+	var log strings.Builder
+	w.o.Logger = slog.New(Logs(slog.NewTextHandler(&log, nil)))
+	var mu sync.Mutex
+	of := map[string]map[string]string{}
+	w.o.Hooks.Handled = func(ctx context.Context, rec *sluice.Record, _ *sluice.Route, _ flow.Result, _ time.Duration, _ error) {
+		mu.Lock()
+		defer mu.Unlock()
+		of[rec.EventID] = Exemplar(ctx)
+	}
+	by := w.run(change("good", ""), change("bad", ""))
+	id := by["park r"][0].SpanContext.TraceID().String()
+	if of["event-good"] != nil || of["event-bad"]["trace_id"] != id || of["event-bad"]["span_id"] == "" {
+		t.Errorf("exemplars %v, want trace %s", of, id)
+	}
+	if !strings.Contains(log.String(), "parked as a dead letter") || !strings.Contains(log.String(), "trace_id="+id+" span_id=") {
+		t.Errorf("log without the trace %s: %s", id, log.String())
 	}
 }
 

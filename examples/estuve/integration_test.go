@@ -230,7 +230,7 @@ func poll(t *testing.T, r sluice.Matcher, tables Tables) (stop func(), settled f
 		Store:   state.NewMemory(),
 		Start:   poller.TrimHorizon,
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Flow: flow.Options{Hooks: flow.Hooks{Handled: func(_ *sluice.Record, route *sluice.Route, res flow.Result, _ time.Duration, err error) {
+		Flow: flow.Options{Hooks: flow.Hooks{Handled: func(_ context.Context, _ *sluice.Record, route *sluice.Route, res flow.Result, _ time.Duration, err error) {
 			if route == nil {
 				return
 			}

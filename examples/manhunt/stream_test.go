@@ -41,7 +41,7 @@ func TestStream(t *testing.T) {
 		Store:   state.NewMemory(),
 		Start:   poller.TrimHorizon,
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Flow: flow.Options{Hooks: flow.Hooks{Handled: func(rec *sluice.Record, route *sluice.Route, res flow.Result, _ time.Duration, err error) {
+		Flow: flow.Options{Hooks: flow.Hooks{Handled: func(_ context.Context, rec *sluice.Record, route *sluice.Route, res flow.Result, _ time.Duration, err error) {
 			if route != nil && !strings.HasPrefix(route.Name, "note ") { // no method is malformed
 				handled <- fmt.Sprintln(attribute(rec.Keys, "PK"), route.Name, res == flow.Done, err)
 			}

@@ -134,7 +134,7 @@ func (l *local) poll() {
 		Store:   state.NewMemory(),
 		Start:   poller.TrimHorizon,
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Flow: flow.Options{Hooks: flow.Hooks{Handled: func(_ *sluice.Record, route *sluice.Route, _ flow.Result, _ time.Duration, err error) {
+		Flow: flow.Options{Hooks: flow.Hooks{Handled: func(_ context.Context, _ *sluice.Record, route *sluice.Route, _ flow.Result, _ time.Duration, err error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if route != nil && (err == nil || sluice.IsSkip(err)) {

@@ -57,13 +57,13 @@ func (c *calls) named(route string) *routeCalls {
 // parked adds to h that a parked record fails no more.
 func (c *calls) parked(h flow.Hooks) flow.Hooks {
 	next := h.Handled
-	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		if r == flow.Parked && route != nil {
 			if rc := c.named(route.Name); rc != nil {
 				rc.forget(identify(rec))
 			}
 		}
-		next(rec, route, r, took, err)
+		next(ctx, rec, route, r, took, err)
 	}
 	return h
 }

@@ -221,13 +221,12 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 // logged logs a line for each record at level debug: its position, its route and
 // the outcome, never its content.
 func logged(h flow.Hooks, logger *slog.Logger) flow.Hooks {
-	ctx := context.Background()
-	if !logger.Enabled(ctx, slog.LevelDebug) {
+	if !logger.Enabled(context.Background(), slog.LevelDebug) {
 		return h
 	}
 	next := h.Handled
-	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
-		next(rec, route, r, took, err)
+	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+		next(ctx, rec, route, r, took, err)
 		attrs := []slog.Attr{
 			slog.String("table", rec.Table), slog.String("shard", rec.ShardID), slog.String("sequence", string(rec.Sequence)),
 			slog.String("result", r.String()), slog.Duration("took", took),

@@ -45,14 +45,14 @@ func (k *kept) ParkGap(ctx context.Context, g *sluice.Gap) error {
 // before a restart are obsolete.
 func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 	next := h.Handled
-	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		if route != nil && (r == flow.Done || r == flow.Skipped) {
 			if err := k.Handled(context.Background(), rec, route.Name); err != nil {
 				logger.Error("a record has succeeded that may have been parked before a restart, and its dead letter cannot be deleted: purge it before you redrive",
 					"route", route.Name, "deadLetter", k.ID(rec, route.Name), "error", err)
 			}
 		}
-		next(rec, route, r, took, err)
+		next(ctx, rec, route, r, took, err)
 	}
 	return h
 }

@@ -55,7 +55,7 @@ func TestNoLetterOfWhatSucceedsAfterARestart(t *testing.T) {
 				process := func(recs ...sluice.Record) *deadletter.Box {
 					k := &kept{Box: deadletter.NewBox(store, "app")}
 					o := flow.Options{DeadLetter: k, ParkItem: parkItem, Logger: slog.New(slog.DiscardHandler)}
-					o.Hooks = k.handled(flow.Hooks{Handled: func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}}, o.Logger)
+					o.Hooks = k.handled(flow.Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}}, o.Logger)
 					f := flow.Open(t.Context(), m, o)
 					store.flow = f
 					for i := range recs {

@@ -49,7 +49,7 @@ func newLife(m sluice.Matcher, o Options, stderr io.Writer) *life {
 // counted adds the counting to h.
 func (l *life) counted(h flow.Hooks) flow.Hooks {
 	next := h.Handled
-	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		switch {
 		case route == nil && r == flow.Unrouted:
 			l.unrouted.Add(1)
@@ -63,7 +63,7 @@ func (l *life) counted(h flow.Hooks) flow.Hooks {
 		case r == flow.Parked:
 			l.routes[route.Index].parked.Add(1)
 		}
-		next(rec, route, r, took, err)
+		next(ctx, rec, route, r, took, err)
 	}
 	return h
 }

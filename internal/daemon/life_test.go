@@ -26,19 +26,19 @@ func lived(t *testing.T, terminal bool) string {
 		if terminal {
 			l.terminal = &out
 		}
-		h := l.counted(flow.Hooks{Handled: func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}}).Handled
+		h := l.counted(flow.Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}}).Handled
 		rec := &sluice.Record{Table: "orders", EventName: sluice.Insert, Created: time.Now().Add(-2 * time.Second)}
 		routes := m.Routes()
 		for range 125 {
-			h(rec, routes[0], flow.Done, 0, nil)
+			h(context.Background(), rec, routes[0], flow.Done, 0, nil)
 		}
 		for range 25 {
-			h(rec, routes[1], flow.Skipped, 0, nil)
+			h(context.Background(), rec, routes[1], flow.Skipped, 0, nil)
 		}
-		h(rec, routes[1], flow.Retried, 0, nil)
-		h(rec, routes[1], flow.Parked, 0, nil)
-		h(rec, nil, flow.Unrouted, 0, nil)
-		h(rec, nil, flow.Parked, 0, nil)
+		h(context.Background(), rec, routes[1], flow.Retried, 0, nil)
+		h(context.Background(), rec, routes[1], flow.Parked, 0, nil)
+		h(context.Background(), rec, nil, flow.Unrouted, 0, nil)
+		h(context.Background(), rec, nil, flow.Parked, 0, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

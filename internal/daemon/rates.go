@@ -38,13 +38,13 @@ func newRates(m sluice.Matcher) *rates { return &rates{make([]routeRates, len(m.
 // counted adds the counting to h.
 func (s *rates) counted(h flow.Hooks) flow.Hooks {
 	next := h.Handled
-	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		if i := rateOf(r); route != nil && i >= 0 {
 			of := &s.routes[route.Index]
 			of.results[i].Add(1)
 			of.took[bucketOf(took)].Add(1)
 		}
-		next(rec, route, r, took, err)
+		next(ctx, rec, route, r, took, err)
 	}
 	return h
 }

@@ -20,7 +20,7 @@ func TestRates(t *testing.T) {
 			m.Handle("*#*", func(context.Context, *sluice.Record) error { return nil }, router.Name(name))
 		}
 		s, next := newRates(m), 0
-		h := s.counted(flow.Hooks{Handled: func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error) { next++ }})
+		h := s.counted(flow.Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) { next++ }})
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.run(ctx)
 		b := m.Routes()[1]
@@ -29,12 +29,12 @@ func TestRates(t *testing.T) {
 			if i < 2 {
 				took = time.Second
 			}
-			h.Handled(nil, b, flow.Done, took, nil)
+			h.Handled(context.Background(), nil, b, flow.Done, took, nil)
 		}
 		for _, r := range []flow.Result{flow.Skipped, flow.Retried, flow.Parked, flow.Unrouted} {
-			h.Handled(nil, b, r, 10*time.Millisecond, nil)
+			h.Handled(context.Background(), nil, b, r, 10*time.Millisecond, nil)
 		}
-		h.Handled(nil, nil, flow.Unrouted, 0, nil)
+		h.Handled(context.Background(), nil, nil, flow.Unrouted, 0, nil)
 		if len(s.of(1)) != 0 || next != 105 {
 			t.Errorf("before a point has ended: %v, %d calls of the next hook", s.of(1), next)
 		}
@@ -51,7 +51,7 @@ func TestRates(t *testing.T) {
 		// An hour later the first point is gone.
 		time.Sleep(time.Second) // not at the end of a point
 		for range page.PointCount {
-			h.Handled(nil, b, flow.Done, time.Millisecond, nil)
+			h.Handled(context.Background(), nil, b, flow.Done, time.Millisecond, nil)
 			time.Sleep(page.PointEvery)
 		}
 		synctest.Wait()
@@ -83,9 +83,9 @@ func TestBuckets(t *testing.T) {
 func BenchmarkRates(b *testing.B) {
 	m := router.New()
 	m.Handle("*#*", func(context.Context, *sluice.Record) error { return nil })
-	h := newRates(m).counted(flow.Hooks{Handled: func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}})
+	h := newRates(m).counted(flow.Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}})
 	route := m.Routes()[0]
 	for b.Loop() {
-		h.Handled(nil, route, flow.Done, time.Millisecond, nil)
+		h.Handled(context.Background(), nil, route, flow.Done, time.Millisecond, nil)
 	}
 }

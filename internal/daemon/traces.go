@@ -7,7 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/buildversion"
-	"github.com/sluicehq/sluice/metrics"
+	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/tracing"
 )
 
@@ -16,7 +16,7 @@ const flushAtMost = 5 * time.Second
 
 // startTraces returns the Tracer that the environment asks for, or nil, and a function
 // that exports the last spans, within the grace after the end of ctx.
-func startTraces(ctx context.Context, o Options, env func(string) string, counts metrics.Meter, logger *slog.Logger) (_ flow.Tracer, stop func(), _ error) {
+func startTraces(ctx context.Context, o Options, env func(string) string, counts *prom.Metrics, logger *slog.Logger) (_ flow.Tracer, stop func(), _ error) {
 	if !tracing.On(env) {
 		return nil, func() {}, nil
 	}
@@ -24,6 +24,7 @@ func startTraces(ctx context.Context, o Options, env func(string) string, counts
 	if err != nil {
 		return nil, nil, err
 	}
+	counts.Exemplars(tracing.Exemplar)
 	ended := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() { ended <- time.Now() })
 	return t, func() {

@@ -250,10 +250,10 @@ func (r *replayer) flow(b batch) *flow.Flow {
 			m, o.DeadLetter = t, t
 		}
 		next := o.Hooks.Handled
-		o.Hooks.Handled = func(rec *sluice.Record, rt *sluice.Route, res flow.Result, took time.Duration, err error) {
+		o.Hooks.Handled = func(ctx context.Context, rec *sluice.Record, rt *sluice.Route, res flow.Result, took time.Duration, err error) {
 			r.count(res)
 			if next != nil {
-				next(rec, rt, res, took, err)
+				next(ctx, rec, rt, res, took, err)
 			}
 		}
 		f = flow.Open(r.running, m, o)

@@ -90,7 +90,7 @@ func TestProgress(t *testing.T) {
 		o := w.options()
 		o.Progress = func(p Progress) { told = append(told, p) }
 		hooked := 0
-		o.Flow.Hooks.Handled = func(rec *sluice.Record, rt *sluice.Route, res flow.Result, took time.Duration, err error) {
+		o.Flow.Hooks.Handled = func(ctx context.Context, rec *sluice.Record, rt *sluice.Route, res flow.Result, took time.Duration, err error) {
 			if rec != nil && rt != nil && took == 0 && (res == flow.Skipped) == sluice.IsSkip(err) && (res == flow.Done) == (err == nil) {
 				hooked++
 			}

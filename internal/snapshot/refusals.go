@@ -23,10 +23,10 @@ type refusals struct {
 }
 
 // watch wraps h and counts its outcomes.
-func (r *refusals) watch(h func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error)) func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {
-	return func(rec *sluice.Record, route *sluice.Route, result flow.Result, took time.Duration, err error) {
+func (r *refusals) watch(h func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error)) func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {
+	return func(ctx context.Context, rec *sluice.Record, route *sluice.Route, result flow.Result, took time.Duration, err error) {
 		if h != nil {
-			h(rec, route, result, took, err)
+			h(ctx, rec, route, result, took, err)
 		}
 		if result == flow.Done || result == flow.Skipped || result == flow.Parked {
 			r.count(route, result == flow.Parked, err)

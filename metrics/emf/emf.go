@@ -1,6 +1,7 @@
 package emf
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -150,7 +151,7 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 		return routes[r.Index]
 	}
 	return flow.Hooks{
-		Handled: func(_ *sluice.Record, r *sluice.Route, result flow.Result, took time.Duration, _ error) {
+		Handled: func(_ context.Context, _ *sluice.Record, r *sluice.Route, result flow.Result, took time.Duration, _ error) {
 			of(r).handled(result, took)
 		},
 		ParkFailed: func(_ *sluice.Record, r *sluice.Route, _ error) { of(r).add(parkFailures) },

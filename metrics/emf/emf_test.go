@@ -2,6 +2,7 @@ package emf
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -148,13 +149,13 @@ func TestLines(t *testing.T) {
 		rs := matcher("calls", "quiet")
 		h, s, idle := m.Flow(rs), commits.Of(m, "sqs"), commits.Of(m, "dynamodb")
 		_ = idle
-		h.Handled(nil, rs[0], flow.Done, 1500*time.Microsecond, nil)
-		h.Handled(nil, rs[0], flow.Done, 2*time.Millisecond, nil)
-		h.Handled(nil, rs[0], flow.Skipped, 0, sluice.Skip("not active"))
-		h.Handled(nil, rs[0], flow.Stopped, 12*time.Second, errors.New("down"))
-		h.Handled(nil, rs[0], flow.Retried, time.Millisecond, errors.New("down"))
-		h.Handled(nil, rs[0], flow.Parked, time.Millisecond, errors.New("never"))
-		h.Handled(nil, nil, flow.Unrouted, 0, nil)
+		h.Handled(context.Background(), nil, rs[0], flow.Done, 1500*time.Microsecond, nil)
+		h.Handled(context.Background(), nil, rs[0], flow.Done, 2*time.Millisecond, nil)
+		h.Handled(context.Background(), nil, rs[0], flow.Skipped, 0, sluice.Skip("not active"))
+		h.Handled(context.Background(), nil, rs[0], flow.Stopped, 12*time.Second, errors.New("down"))
+		h.Handled(context.Background(), nil, rs[0], flow.Retried, time.Millisecond, errors.New("down"))
+		h.Handled(context.Background(), nil, rs[0], flow.Parked, time.Millisecond, errors.New("never"))
+		h.Handled(context.Background(), nil, nil, flow.Unrouted, 0, nil)
 		h.ParkFailed(nil, rs[0], errors.New("full"))
 		h.Stuck(nil, rs[0], time.Minute, false)
 		h.Stuck(nil, rs[0], time.Minute, true)
@@ -194,7 +195,7 @@ func TestAnyName(t *testing.T) {
 	h := m.Flow(rs)
 	for _, r := range rs {
 		for i := range 1000 {
-			h.Handled(nil, r, flow.Done, time.Duration(i)*1234567*time.Nanosecond, nil)
+			h.Handled(context.Background(), nil, r, flow.Done, time.Duration(i)*1234567*time.Nanosecond, nil)
 		}
 	}
 	commits.Of(m, "\x00").Add(1, 0, 0)
@@ -280,7 +281,7 @@ func TestConcurrentInvocations(t *testing.T) {
 		all.Go(func() {
 			for range 50 {
 				for range 20 {
-					h.Handled(nil, rs[0], flow.Done, time.Millisecond, nil)
+					h.Handled(context.Background(), nil, rs[0], flow.Done, time.Millisecond, nil)
 				}
 				m.Invoked(lambda.Invocation{Records: 20, Settled: 20})
 			}
@@ -307,7 +308,7 @@ func BenchmarkHandled(b *testing.B) {
 	h := m.Flow(rs)
 	b.ReportAllocs()
 	for i := range b.N {
-		h.Handled(nil, rs[i&1], flow.Done, time.Duration(i&1023)*time.Microsecond, nil)
+		h.Handled(context.Background(), nil, rs[i&1], flow.Done, time.Duration(i&1023)*time.Microsecond, nil)
 	}
 }
 
@@ -319,7 +320,7 @@ func BenchmarkInvoked(b *testing.B) {
 	b.ReportAllocs()
 	for range b.N {
 		for i := range 200 {
-			h.Handled(nil, rs[i&1], flow.Done, time.Duration(i)*time.Microsecond, nil)
+			h.Handled(context.Background(), nil, rs[i&1], flow.Done, time.Duration(i)*time.Microsecond, nil)
 		}
 		s.Add(10, 0, time.Millisecond)
 		m.Invoked(lambda.Invocation{RequestID: "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", Records: 200, Settled: 200})

@@ -1,6 +1,7 @@
 package emf
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestEachLineIsOneWriteThatAPipeTakesAtOnce(t *testing.T) {
 	h, s := m.Flow(rs), commits.Of(m, "search")
 	for i := range 1000 {
 		for _, r := range []int{0, 2} {
-			h.Handled(nil, rs[r], flow.Done, 1234567*time.Microsecond+time.Duration(i)*time.Nanosecond, nil)
+			h.Handled(context.Background(), nil, rs[r], flow.Done, 1234567*time.Microsecond+time.Duration(i)*time.Nanosecond, nil)
 		}
 		s.Add(10_000, 1, 1234567*time.Microsecond)
 	}

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -97,20 +98,20 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 	none := m.flow.series("")
 
 	return flow.Hooks{
-		Handled: func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+		Handled: func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 			if route == nil {
 				none.records[r].Inc()
 				return
 			}
 			s := byIndex[route.Index]
 			s.records[r].Inc()
-			s.seconds.Observe(took.Seconds())
+			m.observe(ctx, s.seconds, took.Seconds())
 			switch r {
 			case flow.Skipped:
 				m.flow.skipped(s, err)
 			case flow.Done:
 				if rec.Origin == sluice.Live && !rec.Created.IsZero() {
-					s.lag.Observe(time.Since(rec.Created).Seconds())
+					m.observe(ctx, s.lag, time.Since(rec.Created).Seconds())
 				}
 			}
 		},
@@ -130,6 +131,20 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 			}
 		},
 	}
+}
+
+// Exemplars has the histograms of calls and lags take exemplars: of returns the labels
+// that lead from a context to a trace, or nil. Call it before Flow.
+func (m *Metrics) Exemplars(of func(context.Context) map[string]string) { m.exemplar = of }
+
+func (m *Metrics) observe(ctx context.Context, o prometheus.Observer, v float64) {
+	if m.exemplar != nil {
+		if labels := m.exemplar(ctx); labels != nil {
+			o.(prometheus.ExemplarObserver).ObserveWithExemplar(v, labels)
+			return
+		}
+	}
+	o.Observe(v)
 }
 
 func (m *flowMetrics) skipped(s *routeSeries, err error) {

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -32,15 +33,15 @@ func TestOutcomesByRoute(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	rs := two()
 	h := New(reg).Flow(rs)
-	h.Handled(&rec, rs[0], flow.Done, time.Millisecond, nil)
-	h.Handled(&rec, rs[0], flow.Done, time.Millisecond, nil)
+	h.Handled(context.Background(), &rec, rs[0], flow.Done, time.Millisecond, nil)
+	h.Handled(context.Background(), &rec, rs[0], flow.Done, time.Millisecond, nil)
 	for _, unknown := range []sluice.Record{{}, {Origin: sluice.Redriven}, {Created: time.Now(), Origin: sluice.Replayed}} { // how late they are
-		h.Handled(&unknown, rs[0], flow.Done, time.Millisecond, nil)
+		h.Handled(context.Background(), &unknown, rs[0], flow.Done, time.Millisecond, nil)
 	}
-	h.Handled(&rec, rs[1], flow.Retried, 3*time.Second, errors.New("down"))
-	h.Handled(&rec, rs[1], flow.Skipped, 0, fmt.Errorf("wrapped: %w", sluice.Skip("not active")))
-	h.Handled(&rec, nil, flow.Unrouted, 0, nil)
-	h.Handled(&rec, nil, flow.Parked, 0, errors.New("not a record"))
+	h.Handled(context.Background(), &rec, rs[1], flow.Retried, 3*time.Second, errors.New("down"))
+	h.Handled(context.Background(), &rec, rs[1], flow.Skipped, 0, fmt.Errorf("wrapped: %w", sluice.Skip("not active")))
+	h.Handled(context.Background(), &rec, nil, flow.Unrouted, 0, nil)
+	h.Handled(context.Background(), &rec, nil, flow.Parked, 0, errors.New("not a record"))
 	h.Stuck(nil, rs[0], time.Minute, false)
 	h.ParkFailed(nil, rs[1], errors.New("full"))
 	h.ParkFailed(nil, nil, errors.New("full"))
@@ -111,7 +112,7 @@ func TestReasonsAreBounded(t *testing.T) {
 	h := New(reg).Flow(rs)
 	for i := range 10 * maxReasons {
 		for range 2 {
-			h.Handled(&rec, rs[0], flow.Skipped, 0, sluice.Skip(fmt.Sprint("reason ", i)))
+			h.Handled(context.Background(), &rec, rs[0], flow.Skipped, 0, sluice.Skip(fmt.Sprint("reason ", i)))
 		}
 	}
 	n, err := testutil.GatherAndCount(reg, "sluice_skips_total")
@@ -125,6 +126,6 @@ func BenchmarkHandled(b *testing.B) {
 	h := New(prometheus.NewRegistry()).Flow(rs)
 	b.ReportAllocs()
 	for i := range b.N {
-		h.Handled(&rec, rs[i&1], flow.Done, time.Duration(i&1023)*time.Microsecond, nil)
+		h.Handled(context.Background(), &rec, rs[i&1], flow.Done, time.Duration(i&1023)*time.Microsecond, nil)
 	}
 }

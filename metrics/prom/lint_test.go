@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"context"
 	"flag"
 	"net/http/httptest"
 	"os"
@@ -25,7 +26,7 @@ import (
 func busy(m *Metrics) {
 	rs := two()
 	f := m.Flow(rs)
-	f.Handled(&rec, rs[0], flow.Done, time.Second, nil)
+	f.Handled(context.Background(), &rec, rs[0], flow.Done, time.Second, nil)
 	f.ParkFailed(&rec, nil, nil)
 	bindAll(m)
 	p, s := m.Poller(), poller.Shard{Table: "table", ID: "shard"}

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,8 @@ type Metrics struct {
 	queue    *queueMetrics
 	snapshot snapshotMetrics
 	status   *statusMetrics
+
+	exemplar func(context.Context) map[string]string // nil: none
 
 	counters   map[*metrics.Metric]*prometheus.CounterVec
 	histograms map[*metrics.Metric]*prometheus.HistogramVec

@@ -129,30 +129,30 @@ type counts struct{ failed, parked, unrouted atomic.Int64 }
 func (h *handler) flowHooks(requestID string, c *counts) flow.Hooks {
 	hooks := h.o.FlowHooks
 	handled := hooks.Handled
-	hooks.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+	hooks.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		switch r {
 		case flow.Stopped:
 			c.failed.Add(1)
 			if route == nil {
 				c.unrouted.Add(1)
 			}
-			h.logFailure(requestID, rec, route, err)
+			h.logFailure(ctx, requestID, rec, route, err)
 		case flow.Parked: // the flow logs it
 			c.parked.Add(1)
 		}
 		if handled != nil {
-			handled(rec, route, r, took, err)
+			handled(ctx, rec, route, r, took, err)
 		}
 	}
 	return hooks
 }
 
-func (h *handler) logFailure(requestID string, rec *sluice.Record, route *sluice.Route, err error) {
+func (h *handler) logFailure(ctx context.Context, requestID string, rec *sluice.Record, route *sluice.Route, err error) {
 	name := ""
 	if route != nil {
 		name = route.Name
 	}
-	h.o.Logger.Error("record failed", "request", requestID, "table", rec.Table, "shard", rec.ShardID, "sequence", string(rec.Sequence),
+	h.o.Logger.ErrorContext(ctx, "record failed", "request", requestID, "table", rec.Table, "shard", rec.ShardID, "sequence", string(rec.Sequence),
 		"event", rec.EventID, "route", name, "error", err)
 }
 

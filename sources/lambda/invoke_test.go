@@ -244,7 +244,7 @@ func TestHooksAndLog(t *testing.T) {
 		Concurrency: 1,
 		Logger:      logTo(&logged),
 		Invoked:     func(i Invocation) { got = append(got, i) },
-		FlowHooks: flow.Hooks{Handled: func(_ *sluice.Record, _ *sluice.Route, r flow.Result, _ time.Duration, _ error) {
+		FlowHooks: flow.Hooks{Handled: func(_ context.Context, _ *sluice.Record, _ *sluice.Route, r flow.Result, _ time.Duration, _ error) {
 			handled[r]++
 		}},
 	})

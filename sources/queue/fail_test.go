@@ -101,7 +101,7 @@ func TestPoison(t *testing.T) {
 			}, "job")
 			r.list[0].Attempts = c.attempts
 			var results []flow.Result
-			hooks := flow.Hooks{Handled: func(rec *sluice.Record, _ *sluice.Route, r flow.Result, _ time.Duration, _ error) {
+			hooks := flow.Hooks{Handled: func(_ context.Context, rec *sluice.Record, _ *sluice.Route, r flow.Result, _ time.Duration, _ error) {
 				if nOf(rec) == "bad" {
 					results = append(results, r)
 				}

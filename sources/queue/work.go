@@ -96,6 +96,7 @@ type verdict struct {
 
 // call is a flow's report of a message's last call.
 type call struct {
+	ctx    context.Context // of the hook
 	rec    *sluice.Record
 	route  *sluice.Route
 	result flow.Result
@@ -131,7 +132,7 @@ func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 	parked, ended := false, 0
 	hooks := o.FlowHooks
 	hooks.ParkFailed = nil // refused reports it
-	hooks.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+	hooks.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		switch r {
 		case flow.Done:
 			s.judge.succeeded(route.Name)
@@ -141,14 +142,14 @@ func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 			if route != nil {
 				name = route.Name
 			}
-			s.log().Warn("message parked as a dead letter", "route", name, "message", m.ID, "received", m.Received, "error", err)
+			s.log().WarnContext(ctx, "message parked as a dead letter", "route", name, "message", m.ID, "received", m.Received, "error", err)
 		case flow.Stopped: // logged once the decision is known
-			last = call{rec: rec, route: route, result: r, took: took, err: err, ended: ended}
+			last = call{ctx: ctx, rec: rec, route: route, result: r, took: took, err: err, ended: ended}
 			return
 		}
 		ended++
 		if next := o.FlowHooks.Handled; next != nil {
-			next(rec, route, r, took, err)
+			next(ctx, rec, route, r, took, err)
 		}
 	}
 	var dead flow.DeadLetter
@@ -202,7 +203,7 @@ func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 		case o.DeadLetter != nil || !sluice.IsPermanent(last.err):
 			last.result = flow.Retried
 		}
-		next(last.rec, last.route, last.result, last.took, last.err)
+		next(last.ctx, last.rec, last.route, last.result, last.took, last.err)
 	}
 	return v
 }

@@ -131,7 +131,7 @@ func (c *city) start(db, q aws.Config, manhuntTable string) {
 		t.Fatal(err)
 	}
 	quiet := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	hooks := flow.Hooks{Handled: func(rec *sluice.Record, route *sluice.Route, _ flow.Result, _ time.Duration, err error) {
+	hooks := flow.Hooks{Handled: func(_ context.Context, rec *sluice.Record, route *sluice.Route, _ flow.Result, _ time.Duration, err error) {
 		c.mu.Lock()
 		if sluice.IsPermanent(err) {
 			c.parked = append(c.parked, err)
