@@ -43,7 +43,7 @@ func TestFunctionAssumesRoles(t *testing.T) {
 		}
 	}
 	write(file("assumeRole: {arn: '" + role + "', externalId: x1}"))
-	m, _, err := function.New(t.Context())
+	m, _, err := function.New(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestFunctionAssumesRoles(t *testing.T) {
 		t.Error(diff)
 	}
 	write(file("profile: dev"))
-	if _, _, err := function.New(t.Context()); err == nil || !strings.Contains(err.Error(), "sinks.jobs.sqs.aws.profile: a function has no profiles: name a role in assumeRole") {
+	if _, _, err := function.New(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "sinks.jobs.sqs.aws.profile: a function has no profiles: name a role in assumeRole") {
 		t.Error(err)
 	}
 }

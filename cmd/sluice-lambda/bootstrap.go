@@ -14,7 +14,8 @@
 //	SLUICE_LETTER_KEY          what signs dead letters; SLUICE_LETTER_KEY_FILE names its file
 //	SLUICE_EMF                 off: no metrics are written to the log; see docs/lambda.md
 //
-// and the variables that the file itself uses. In the file, source says what the
+// and the variables that the file itself uses. Built with the tag tracing as well, the
+// function makes traces as the variables OTEL_… say: see package tracing. In the file, source says what the
 // mappings should read; the function uses only its tables and aws, for what handlers
 // ask of those tables. It ignores daemon, and refuses a profile in aws. A permanent
 // failure goes to deadLetter.queue; without one it stops its batch. With one,
@@ -30,4 +31,4 @@ import (
 	"github.com/sluicehq/sluice/internal/function"
 )
 
-func main() { os.Exit(function.Run(context.Background(), os.Stderr)) }
+func main() { os.Exit(function.Run(context.Background(), os.Stderr, traces)) }

@@ -110,6 +110,11 @@ func run(m *testing.M) int {
 // start runs the function with a file, or without one.
 func start(t *testing.T, file string, log *bytes.Buffer, env ...string) (*runtimeapi.Function, error) {
 	t.Helper()
+	return startBuilt(t, bootstrap, file, log, env...)
+}
+
+func startBuilt(t *testing.T, bootstrap, file string, log *bytes.Buffer, env ...string) (*runtimeapi.Function, error) {
+	t.Helper()
 	root := t.TempDir()
 	if file != "" {
 		if err := os.WriteFile(filepath.Join(root, "sluice.yaml"), []byte(file), 0o600); err != nil {

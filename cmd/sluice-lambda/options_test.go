@@ -39,7 +39,7 @@ func TestFileReachesFunction(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m, o, err := function.New(t.Context())
+		m, o, err := function.New(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestNoPlainHTTPToAWS(t *testing.T) {
 	}
 	t.Setenv("SLUICE_CONFIG", path)
 	t.Setenv("SLUICE_ENDPOINT_SQS", "http://sqs.eu-west-1.amazonaws.com")
-	if _, _, err := function.New(t.Context()); err == nil || !strings.Contains(err.Error(), "SLUICE_ENDPOINT_SQS: it is plain http to AWS") {
+	if _, _, err := function.New(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "SLUICE_ENDPOINT_SQS: it is plain http to AWS") {
 		t.Error(err)
 	}
 }
@@ -78,7 +78,7 @@ func TestSignedLetterFits(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, o, err := function.New(t.Context())
+	_, o, err := function.New(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

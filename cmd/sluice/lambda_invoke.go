@@ -64,7 +64,7 @@ func lambdaFunctionCommand(c *cli) *cobra.Command {
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if function.Run(cmd.Context(), c.stderr) != 0 {
+			if function.Run(cmd.Context(), c.stderr, nil) != 0 {
 				return errMistakes
 			}
 			return nil

@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/lambdatraces"
 	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/metrics/emf"
 	"github.com/sluicehq/sluice/sources/lambda"
+	"github.com/sluicehq/sluice/tracing"
 )
 
 // UnderLambda reports whether Lambda has started the process.
@@ -22,7 +24,7 @@ func UnderLambda(env func(string) string) bool { return env("AWS_LAMBDA_RUNTIME_
 // queues. It returns only a failure of the start: the
 // service reports it with the log.
 func runLambda(ctx context.Context, a App, env func(string) string, stdout, stderr io.Writer) error {
-	logger := slog.New(slog.NewJSONHandler(stderr, nil))
+	logger := slog.New(tracing.Logs(slog.NewJSONHandler(stderr, nil)))
 	config, _, err := loadAWS(ctx, env, Options{}, logger)
 	if err != nil {
 		return err
@@ -52,6 +54,9 @@ func runLambda(ctx context.Context, a App, env func(string) string, stdout, stde
 	}
 	if observed {
 		lo.Invoked, lo.FlowHooks = lines.Invoked, lines.Flow(m)
+	}
+	if err := lambdatraces.Start(ctx, &lo, "", env); err != nil {
+		return err
 	}
 	lambda.Start(m, lo)
 	return errors.New("the Lambda runtime ended")

@@ -96,9 +96,9 @@ var rules = []rule{
 	{pkgs: "internal/docrules", ours: []string{"effect/document"}, stdOnly: true},
 	{pkgs: "internal/docversion", ours: []string{".", "internal/docrules"}, stdOnly: true},
 	{pkgs: "internal/versiontext", ours: []string{"handlers/projection"}, stdOnly: true},
-	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/keyhash", "internal/parallel", "internal/quorum", "metrics"}},
-	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient", "metrics"}},
-	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/parallel", "internal/quorum", "internal/reindex", "internal/retryafter", "internal/retrying", "metrics"}},
+	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/keyhash", "internal/parallel", "internal/quorum", "internal/spanattr", "metrics"}},
+	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient", "internal/spanattr", "metrics"}},
+	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/parallel", "internal/quorum", "internal/reindex", "internal/retryafter", "internal/retrying", "internal/spanattr", "metrics"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
 	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},
@@ -113,10 +113,13 @@ var rules = []rule{
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "flow", "internal/snapshot", "sources/...", "deadletter", "metrics"}},
 
 	{pkgs: "internal/scrape"},
+	{pkgs: "internal/spanattr", stdOnly: true},
+	{pkgs: "tracing", ours: []string{".", "flow", "internal/keyhash", "internal/spanattr", "metrics"}},
+	{pkgs: "internal/lambdatraces", ours: []string{"sources/lambda", "tracing"}},
 
 	// What brings them together.
 	{pkgs: "run", ours: []string{"internal/daemon", ".", "metrics"}},
-	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/accounts", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/holders", "internal/job", "internal/letterqueue", "internal/page", "internal/pauses", "internal/retrying", "internal/routed", "internal/statestore", "internal/scrape", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/accounts", "internal/letterkeys", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/buildversion", "internal/daemons", "internal/holders", "internal/job", "internal/lambdatraces", "internal/letterqueue", "internal/page", "internal/pauses", "internal/retrying", "internal/routed", "internal/statestore", "internal/scrape", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/...", "tracing"}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/accounts", "internal/awsclient", "internal/docrules", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
@@ -125,7 +128,7 @@ var rules = []rule{
 	// Of functions.
 	{pkgs: "internal/letterqueue", ours: []string{".", "flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient", "internal/letterkeys"}},
 	{pkgs: "internal/function", ours: []string{".", "internal/config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "internal/accounts", "internal/awsclient", "internal/letterqueue"}},
-	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
+	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function", "internal/lambdatraces", "sources/lambda", "tracing"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
 		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/accounts", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/brake", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/holders", "internal/job", "internal/kcl", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/pauses", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",

@@ -19,14 +19,16 @@ func TestLinkedIntoLambda(t *testing.T) {
 	never := []string{
 		module + "/sources/poller", module + "/state", module + "/run", module + "/metrics/prom",
 		"go.etcd.io/bbolt", "github.com/prometheus", "github.com/spf13", "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams",
-		"testing",
+		module + "/tracing", "go.opentelemetry.io", "google.golang.org", "testing",
 	}
 	for _, tt := range []struct {
 		main  string
 		never []string // besides
 		allow []string // all the same
+
+		tagged string // it is linked with the tag tracing
 	}{
-		{"internal/deptest/testdata/slim", []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"}, nil},
+		{"internal/deptest/testdata/slim", []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"}, nil, ""},
 		// Clients of the services that its routes call, STS for roles (150 µs of a
 		// start), and nothing to look for credentials and Regions with.
 		{"cmd/sluice-lambda", []string{
@@ -37,7 +39,7 @@ func TestLinkedIntoLambda(t *testing.T) {
 			"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types", "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/schemas",
 			// Of the dead letters: a contract, without what keeps it.
 			module + "/state",
-		}},
+		}, module + "/tracing"},
 	} {
 		out, err := exec.Command("go", "list", "-deps", module+"/"+tt.main).CombinedOutput()
 		if err != nil {
@@ -52,6 +54,12 @@ func TestLinkedIntoLambda(t *testing.T) {
 				if pkg == bad || strings.HasPrefix(pkg, bad+"/") {
 					t.Errorf("%s links %s; `go list -deps` and `go mod why` say by whom", tt.main, pkg)
 				}
+			}
+		}
+		if tt.tagged != "" {
+			out, err := exec.Command("go", "list", "-deps", "-tags", "tracing", module+"/"+tt.main).CombinedOutput()
+			if err != nil || !slices.Contains(strings.Fields(string(out)), tt.tagged) {
+				t.Errorf("with the tag tracing, %s does not link %s: %v", tt.main, tt.tagged, err)
 			}
 		}
 		if len(linked) < 20 {

@@ -30,8 +30,8 @@ import (
 
 // Run takes invocations from Lambda, and does not return. When the function
 // cannot start, it prints each mistake on a line and returns the exit code.
-func Run(ctx context.Context, stderr io.Writer) (exit int) {
-	m, o, err := New(ctx)
+func Run(ctx context.Context, stderr io.Writer, traces *Traces) (exit int) {
+	m, o, err := New(ctx, traces)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			fmt.Fprintln(stderr, "sluice-lambda:", line)
@@ -42,10 +42,22 @@ func Run(ctx context.Context, stderr io.Writer) (exit int) {
 	return 0
 }
 
+// Traces makes traces, in a function that links what they need. nil makes none.
+type Traces struct {
+	Logs func(slog.Handler) slog.Handler // adds the ids of traces
+	// Start adds the traces that the environment asks for. parent is the attribute of
+	// an item with a traceparent.
+	Start func(ctx context.Context, o *lambda.Options, parent string) error
+}
+
 // New makes the routes and options of the file that SLUICE_CONFIG names, and of
 // the process' environment.
-func New(ctx context.Context) (*router.Router, lambda.Options, error) {
-	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+func New(ctx context.Context, traces *Traces) (*router.Router, lambda.Options, error) {
+	var lines slog.Handler = slog.NewJSONHandler(os.Stderr, nil)
+	if traces != nil {
+		lines = traces.Logs(lines)
+	}
+	logger := slog.New(lines)
 	cfg, err := load()
 	if err == nil {
 		err = awsclient.ExposedVariable(os.Getenv)
@@ -63,14 +75,14 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 	if err != nil {
 		return nil, lambda.Options{}, err
 	}
-	lines := emf.New(os.Stdout, options)
+	metrics := emf.New(os.Stdout, options)
 	of, all, err := services(cfg)
 	if err != nil {
 		return nil, lambda.Options{}, err
 	}
 	setup := config.Setup{AWS: of, Accounts: all, Logger: logger}
 	if observed {
-		setup.Metrics = lines
+		setup.Metrics = metrics
 	}
 	app, err := cfg.Build(ctx, setup)
 	if err != nil {
@@ -86,8 +98,8 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 		o.Order = flow.ByShard
 	}
 	if observed {
-		app.Router.Count(lines)
-		o.Invoked, o.FlowHooks = lines.Invoked, lines.Flow(app.Router)
+		app.Router.Count(metrics)
+		o.Invoked, o.FlowHooks = metrics.Invoked, metrics.Flow(app.Router)
 	}
 	if cfg.DeadLetter.Queue != "" {
 		keys, err := cfg.LetterKeys(os.Getenv)
@@ -96,6 +108,11 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 		}
 		if err != nil {
 			return nil, o, fmt.Errorf("deadLetter: %w", err)
+		}
+	}
+	if traces != nil {
+		if err := traces.Start(ctx, &o, cfg.Tracing.Parent); err != nil {
+			return nil, o, err
 		}
 	}
 	return app.Router, o, nil

@@ -128,7 +128,7 @@ func (s *server) next(w http.ResponseWriter, r *http.Request) {
 		h.Set("Lambda-Runtime-Aws-Request-Id", inv.id)
 		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(inv.deadline.UnixMilli(), 10))
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", functionARN)
-		h.Set("Lambda-Runtime-Trace-Id", "Root=1-00000000-000000000000000000000000;Sampled=0")
+		h.Set("Lambda-Runtime-Trace-Id", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=0")
 		w.Write(inv.payload) //nolint:errcheck // a function that went away is seen by its exit
 	case <-s.done:
 	case <-r.Context().Done():
