@@ -56,6 +56,8 @@ type pastCalls struct {
 	cut     time.Duration         // Open's ctx ends then; 0: it does not
 	grace   time.Duration         // of Close
 	pages   []*sheet
+
+	follower *follower // may be nil
 }
 
 func newHistory(t *testing.T, seed uint64) *pastCalls {
@@ -106,6 +108,10 @@ func newHistory(t *testing.T, seed uint64) *pastCalls {
 	}
 	if h.o.ParkItem && chance(50) {
 		h.o.DeadLetter = knowing{deadLetters{h.oracle}}
+	}
+	if seed%2 == 0 {
+		h.follower = &follower{errorf: h.errorf}
+		h.o.Hooks.Tracer = h.follower
 	}
 	h.table = &table{pick: h.match}
 	for i := range 1 + rng.IntN(3) {
@@ -263,6 +269,9 @@ func (h *pastCalls) run() {
 	}
 	if h.o.Hooks.Handled != nil && !left {
 		h.checkHooks()
+	}
+	if h.follower != nil {
+		h.follower.check()
 	}
 }
 
