@@ -114,6 +114,7 @@ var rules = []rule{
 
 	{pkgs: "internal/scrape"},
 	{pkgs: "internal/spanattr", stdOnly: true},
+	{pkgs: "internal/spantest", ours: []string{"internal/quorum", "internal/spanattr"}, stdOnly: true},
 	{pkgs: "tracing", ours: []string{".", "flow", "internal/keyhash", "internal/spanattr", "metrics"}},
 	{pkgs: "internal/lambdatraces", ours: []string{"sources/lambda", "tracing"}},
 
