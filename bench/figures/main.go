@@ -19,6 +19,9 @@
 //	                                 usually written with the SDK; no server is needed for this one
 //	ratio cascade_capacity_used <1>  of a scarce write capacity that is its budget
 //	cost cascade_throttled_percent   of its writes, that the service gave back meanwhile
+//	cost trace_ns <ns>               CPU time that a Tracer takes for a record of one route that is not
+//	                                 sampled; no server is needed for this one
+//	cost trace_sampled_ns <ns>       the same for a sampled one, without its export
 //	ratio opensearch_documents <times>  documents of 1 KB that OpenSearch takes a second, beside
 //	                                 opensearchutil.BulkIndexer; a server of its own is started
 //	ratio opensearch_cpu <times>     CPU time of BulkIndexer, beside ours for the same documents
@@ -55,7 +58,7 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 5, "in which the backlog is read by the programs in turn")
 	flag.IntVar(&b.counted, "counted", 4000, "records that are counted, of each round")
 	flag.IntVar(&b.documents, "documents", 50_000, "written to OpenSearch, of each round")
-	only := flag.String("only", "", "measure only `start`, pickup, drain, counters, opensearch or cascade")
+	only := flag.String("only", "", "measure only `start`, pickup, drain, counters, opensearch, traces or cascade")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := b.run(ctx, *only)
@@ -80,21 +83,21 @@ type bench struct {
 func (b *bench) run(ctx context.Context, only string) error {
 	begin := time.Now()
 	parts := []part{
-		{"cascade", b.cascadeFigures}, {"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}, {"counters", b.counterFigures}, {"opensearch", b.openSearchFigures},
+		{"cascade", b.cascadeFigures}, {"traces", b.traceFigures}, {"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}, {"counters", b.counterFigures}, {"opensearch", b.openSearchFigures},
 	}
 	if only != "" {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == only })
 		if i < 0 {
-			return fmt.Errorf("-only is %q: want start, pickup, drain, counters, opensearch or cascade", only)
+			return fmt.Errorf("-only is %q: want start, pickup, drain, counters, opensearch, traces or cascade", only)
 		}
 		parts = parts[i : i+1]
 	}
 	if min(b.starts, b.tables, b.rounds, b.counted, b.documents) < 1 {
 		return fmt.Errorf("-starts, -tables, -rounds, -counted and -documents are %d, %d, %d, %d and %d: want 1 at least", b.starts, b.tables, b.rounds, b.counted, b.documents)
 	}
-	if parts[0].name == "cascade" { // before there are servers, which it needs none of
-		if err := b.cascadeFigures(ctx); err != nil {
-			return fmt.Errorf("cascade: %w", err)
+	for parts[0].name == "cascade" || parts[0].name == "traces" { // before there are servers, which they need none of
+		if err := parts[0].measure(ctx); err != nil {
+			return fmt.Errorf("%s: %w", parts[0].name, err)
 		}
 		if parts = parts[1:]; len(parts) == 0 {
 			return nil

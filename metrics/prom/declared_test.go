@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 	_ "github.com/sluicehq/sluice/sinks/dynamodb"
 	_ "github.com/sluicehq/sluice/sinks/opensearch"
+	_ "github.com/sluicehq/sluice/tracing"
 )
 
 // bindAll has every metric that is declared appear.
