@@ -21,6 +21,7 @@ COUNT ?= 6
 CONFIG ?= sluice.yaml
 DURATION ?= 10m
 RUNS ?= 10
+TAGS ?=
 LOADED ?= 2
 
 # These take longest: they begin first, so that none of them runs alone at the end.
@@ -129,9 +130,9 @@ fuzz: ## Each fuzz target for FUZZTIME (10s)
 	    go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 	  done; done
 
-lambda: ## The function for Lambda with CONFIG (sluice.yaml) and the files that it names beside it: deploy/lambda/build for SAM, build.zip for others
+lambda: ## The function for Lambda with CONFIG (sluice.yaml) and the files that it names beside it: deploy/lambda/build for SAM, build.zip for others; TAGS=tracing: with traces
 	go run ./internal/cmd/lambdafiles '$(CONFIG)' deploy/lambda/build
-	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -tags lambda.norpc -ldflags='-s -w' -o deploy/lambda/build/bootstrap ./cmd/sluice-lambda
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -tags 'lambda.norpc,$(TAGS)' -ldflags='-s -w' -o deploy/lambda/build/bootstrap ./cmd/sluice-lambda
 	cd deploy/lambda/build && rm -f ../build.zip && zip -q -X -r -D ../build.zip .
 
 clean: ## Remove what was built and fetched
