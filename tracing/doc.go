@@ -25,6 +25,12 @@
 // spans of that record up to then, with their times, and all later ones. Spans that a
 // handler made itself before the first failure are not among them.
 //
+// # Contents
+//
+// Spans have what the log has: positions, hashes of keys, and the text of errors. They
+// have no data of items. The names of attributes are those of OpenTelemetry's semantic
+// conventions, and sluice.… for others.
+//
 // # Cost
 //
 // The Tracer never waits for a collector. When the queue (OTEL_BSP_MAX_QUEUE_SIZE) is

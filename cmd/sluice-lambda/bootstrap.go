@@ -15,13 +15,14 @@
 //	SLUICE_EMF                 off: no metrics are written to the log; see docs/lambda.md
 //
 // and the variables that the file itself uses. Built with the tag tracing as well, the
-// function makes traces as the variables OTEL_… say: see package tracing. In the file, source says what the
-// mappings should read; the function uses only its tables and aws, for what handlers
-// ask of those tables. It ignores daemon, and refuses a profile in aws. A permanent
-// failure goes to deadLetter.queue; without one it stops its batch. With one,
-// deadLetter.park must be record, because the next invocation does not know the
-// parked records. Mistakes in the file end the process at its start, each with its
-// line in the log.
+// function makes traces as the variables OTEL_… say: see package tracing.
+//
+// In the file, source says what the mappings should read; the function uses only its
+// tables and aws, for what handlers ask of those tables. It ignores daemon, and
+// refuses a profile in aws. A permanent failure goes to deadLetter.queue; without one
+// it stops its batch. With one, deadLetter.park must be record, because the next
+// invocation does not know the parked records. Mistakes in the file end the process at
+// its start, each with its line in the log.
 package main
 
 import (
