@@ -150,11 +150,15 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			st.DeadLetters, st.CountedAt = parked.get(0)
 			return st
 		}
+		seen := &shown{letterServer: of, o: o, src: src, status: now}
+		if shared {
+			seen.fleet = &fleetView{fleet: fleet, application: o.Application}
+		}
 		routes := throttles.routes(o.State)
 		answers := endpoints{
 			"GET /gaps":              listGaps(src, o.Repairs),
 			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
-			"GET /lanes":             lanes(src.waiting),
+			"GET /lanes":             lanes(src.waiting, seen.others),
 			"/deadletters":           dlq, "/deadletters/": dlq,
 			"POST /park": Parking(o.State, o.Application, src, logger),
 			"/routes":    routes, "/routes/": routes,
@@ -163,10 +167,6 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			answers["/debug/pprof/"] = profiles()
 		}
 		answers = protected(guard, answers)
-		seen := &shown{letterServer: of, o: o, src: src, status: now}
-		if shared {
-			seen.fleet = &fleetView{fleet: fleet, application: o.Application}
-		}
 		addPage(answers, guard, seen, statusPage(now), unready)
 		answers["GET /livez"], answers["GET /startedz"], answers["GET /metrics"] = livez(o.Application, pulse.dead), startedz(src.starting), scrape.Handler(registry)
 		srv, err := serve(o.Listen, answers, unready, logger)
@@ -196,6 +196,9 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	})
 	if shared {
 		watch.Go(func() { compareFleet(watched, fleet, o.Application, config, logger) })
+		if src.poller != nil {
+			watch.Go(func() { src.tellOthers(watched, fleet, o.Application, logger) })
+		}
 	}
 	watch.Go(func() { throttles.watch(watched) })
 	watch.Go(func() { src.calls.watchRetries(watched, logger) })

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/state"
 )
 
 // aFleet has these workers at one look after the other, and then fails.
@@ -29,6 +30,8 @@ func (f *aFleet) Workers(context.Context, string) ([]holders.Worker, error) {
 	f.looks = f.looks[1:]
 	return now, nil
 }
+
+func (*aFleet) ListValues(context.Context, string, string) ([]state.Value, error) { return nil, nil }
 
 // A daemon warns of living workers with another configuration, when they come and not
 // while they stay.

@@ -59,6 +59,11 @@ func (d *shown) Status() page.Status {
 		Tables: []page.Table{}, Queues: []page.Queue{}, Backfills: []page.Backfill{}, Routes: d.routesShown(),
 		Held: st.HeldLanes, Gaps: st.Gaps, DeadLetters: st.DeadLetters, CountedAt: st.CountedAt,
 	}
+	others := d.others()
+	addRoutes(p.Routes, others)
+	for _, w := range others {
+		p.Held += w.Report.Held
+	}
 	for _, q := range st.Queues {
 		p.Queues = append(p.Queues, page.Queue(q))
 	}
@@ -110,7 +115,9 @@ func (d *shown) Tables() []page.Table {
 			}
 		}
 	}
-	return tablesShown(d.src.poller.Lineage(), d.src.poller.Shards(), owners, d.src.poller.Owner())
+	tables := tablesShown(d.src.poller.Lineage(), d.src.poller.Shards(), owners, d.src.poller.Owner())
+	addTables(tables, d.others())
+	return tables
 }
 
 // streamRetention is how long a stream keeps a record.
@@ -174,17 +181,7 @@ func tablesShown(known []poller.KnownShard, reads []poller.Status, owners map[[2
 }
 
 // Held implements [page.Daemon].
-func (d *shown) Held() []page.Held {
-	lanes := d.src.waiting()
-	all := make([]page.Held, len(lanes))
-	for i, l := range lanes {
-		all[i] = page.Held{
-			Source: l.Source, Table: l.Table, Shard: l.Shard, Sequence: l.Sequence, Key: l.Key, Route: l.Route,
-			Attempts: l.Attempts, AgeSeconds: l.AgeSeconds, Bytes: l.Bytes, Stuck: l.Stuck, Error: l.Error,
-		}
-	}
-	return all
-}
+func (d *shown) Held() []holders.Item { return addItems(items(d.src.waiting()), d.others()) }
 
 // Gaps implements [page.Daemon].
 func (d *shown) Gaps() []page.Gap {
@@ -318,7 +315,7 @@ func (d *shown) Settings() page.Settings {
 	return s
 }
 
-// fleetView reads the workers of the state table for no more than who looks at the page
+// fleetView reads the workers of the state table for no more than who looks at them
 // needs: a list reads a row of each shard.
 type fleetView struct {
 	fleet       holders.Fleet
@@ -332,18 +329,25 @@ type fleetView struct {
 	at   time.Time
 }
 
-const fleetEvery = 15 * time.Second
+const (
+	fleetEvery = 15 * time.Second // between two lists
+	fleetOld   = time.Minute      // a request waits for a list of the workers
+)
 
-// get returns workers that are at most fleetEvery old, or while a list hangs, those
-// before.
+// get returns the workers of the last list, which takes about a second. A list that is
+// older than fleetEvery has it make another one. It waits for that no more than
+// countWithin, and only if the last one is older than fleetOld.
 func (v *fleetView) get() ([]holders.Worker, error) {
 	v.mu.Lock()
-	due := time.Since(v.at) >= fleetEvery
+	age := time.Since(v.at)
 	v.mu.Unlock()
-	if due {
-		select {
-		case <-v.reading.DoChan("", func() (any, error) { v.read(); return nil, nil }):
-		case <-time.After(countWithin):
+	if age >= fleetEvery {
+		read := v.reading.DoChan("", func() (any, error) { v.read(); return nil, nil })
+		if age >= fleetOld {
+			select {
+			case <-read:
+			case <-time.After(countWithin):
+			}
 		}
 	}
 	v.mu.Lock()
@@ -354,7 +358,7 @@ func (v *fleetView) get() ([]holders.Worker, error) {
 func (v *fleetView) read() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	workers, err := v.fleet.Workers(ctx, v.application)
+	workers, err := holders.List(ctx, v.fleet, v.application)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.at, v.err = time.Now(), err; err == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -210,14 +211,49 @@ func TestFleetView(t *testing.T) {
 				t.Errorf("%v, %v, %d looks left", got, err, len(fleet.looks))
 			}
 		}
-		for range 2 {
-			time.Sleep(fleetEvery)
-			_, _ = v.get()
+		time.Sleep(fleetEvery)
+		before, _ := v.get()
+		synctest.Wait()
+		if now, _ := v.get(); before[0].Name != "a" || now[0].Name != "b" {
+			t.Errorf("%v, then %v: a request waits for a list although there is one", before, now)
 		}
+		time.Sleep(fleetOld)
 		if got, err := v.get(); err == nil || len(got) != 1 || got[0].Name != "b" {
 			t.Errorf("after a failure: %v, %v", got, err)
 		}
 	})
+}
+
+// A worker's page has what other workers report, beside its own.
+func TestOtherWorkersAreShown(t *testing.T) {
+	one := func(name string, r holders.Report) holders.Worker {
+		return holders.Worker{Name: name, State: holders.Living, Report: &r}
+	}
+	v := &fleetView{at: time.Now(), last: []holders.Worker{
+		one("me", holders.Report{Held: 9}), {Name: "silent"},
+		one("b", holders.Report{
+			Tables: []holders.TableReport{{Table: "orders", LagSeconds: 7200, Unsettled: 5}, {Table: "users"}, {Table: "of a newer configuration", LagSeconds: 9}},
+			Routes: []holders.RouteReport{{Route: "send", State: "outage"}, {Route: "removed", State: "outage"}}, Items: []holders.Item{{Worker: "b", AgeSeconds: 50}},
+		}),
+		one("c", holders.Report{Tables: []holders.TableReport{{Table: "orders", LagSeconds: 60, Unsettled: 1}}}),
+	}}
+	others := v.others("me")
+	if len(others) != 2 || others[0].Name != "b" || others[1].Name != "c" || (*fleetView)(nil).others("me") != nil {
+		t.Fatalf("%+v", others)
+	}
+	tables := []page.Table{{Table: "orders", LagSeconds: 100, Unsettled: 10, HoursToLoss: 23.9}, {Table: "users", HoursToLoss: page.Unknown}}
+	addTables(tables, others)
+	if got := fmt.Sprint(tables); got != "[{orders 7200 22 16 0 0 0 []} {users 0 24 0 0 0 0 []}]" {
+		t.Error(got)
+	}
+	routes := []page.Route{{Route: "index"}, {Route: "send"}}
+	addRoutes(routes, others)
+	if len(routes[0].Others) != 0 || len(routes[1].Others) != 1 || routes[1].Others[0].Worker != "b" || routes[1].Others[0].State != "outage" {
+		t.Errorf("%+v", routes)
+	}
+	if got := addItems([]holders.Item{{AgeSeconds: 70}, {AgeSeconds: 3}}, others); len(got) != 3 || got[1].Worker != "b" {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestAcknowledgeSome(t *testing.T) {

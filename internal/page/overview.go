@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/holders"
 )
 
 const (
@@ -26,7 +27,7 @@ type overview struct {
 	Lag     float64 // the largest
 	Rate    float64 // calls a second, of all routes
 	Letters int
-	Oldest  []Held
+	Oldest  []holders.Item
 	Shards  []Shard // that lag most, of all tables
 	More    int     // shards that lag less
 }
@@ -57,7 +58,7 @@ func (s *server) seen() overview {
 		return cmp.Or(cmp.Compare(badness(b), badness(a)), cmp.Compare(b.Failing, a.Failing))
 	})
 	for _, r := range o.Routes {
-		o.Rate += r.Last.Rate()
+		o.Rate += r.Rate()
 	}
 	for _, c := range o.DeadLetters {
 		o.Letters += c.N
@@ -87,6 +88,16 @@ func (o *overview) alarm() {
 			outages = append(outages, alarm{reason, "#routes"})
 		} else {
 			others = append(others, alarm{Text: reason})
+		}
+	}
+	for _, r := range o.Routes {
+		for _, at := range r.Troubles() {
+			switch text := fmt.Sprintf("route %q: %s at worker %s", r.Route, at.State, at.Worker); at.State {
+			case "outage", "partial outage":
+				outages = append(outages, alarm{text, "#routes"})
+			default:
+				o.Notes = append(o.Notes, alarm{text, "#routes"})
+			}
 		}
 	}
 	o.Alarms = append(append(o.Alarms, outages...), others...)
@@ -147,11 +158,11 @@ func badness(r Route) int {
 func (s *server) held(w http.ResponseWriter, r *http.Request) error {
 	all := s.Held()
 	if route := r.URL.Query().Get("route"); route != "" {
-		all = slices.DeleteFunc(all, func(h Held) bool { return h.Route != route })
+		all = slices.DeleteFunc(all, func(h holders.Item) bool { return h.Route != route })
 	}
 	p := paged(r, len(all))
 	return s.live(w, "held", "Held items", struct {
-		Held []Held
+		Held []holders.Item
 		part
 	}{all[p.From:p.To], p})
 }
