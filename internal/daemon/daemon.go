@@ -158,7 +158,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		answers := endpoints{
 			"GET /gaps":              listGaps(src, o.Repairs),
 			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
-			"GET /lanes":             lanes(src.waiting, seen.others),
+			"GET /lanes":             lanes(func() ([]holders.Item, []string) { return seen.held(fleetEvery, listWithin) }),
 			"/deadletters":           dlq, "/deadletters/": dlq,
 			"POST /park": Parking(o.State, o.Application, src, logger),
 			"/routes":    routes, "/routes/": routes,
@@ -187,6 +187,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	})()
 	logger.Info("starting", "application", o.Application, "tables", o.Tables, "queues", o.Queues, "state", o.State, "routes", len(m.Routes()))
 	watched, unwatch := context.WithCancel(ctx)
+	telling, told := context.WithCancel(context.WithoutCancel(ctx)) // also while a stop waits for records
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		watchReady(watched, pulse.after(func() []string {
@@ -197,7 +198,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if shared {
 		watch.Go(func() { compareFleet(watched, fleet, o.Application, config, logger) })
 		if src.poller != nil {
-			watch.Go(func() { src.tellOthers(watched, fleet, o.Application, logger) })
+			watch.Go(func() { src.tellOthers(telling, fleet, o.Application, logger) })
 		}
 	}
 	watch.Go(func() { throttles.watch(watched) })
@@ -208,6 +209,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	// The sources heed the grace by themselves, but when the state hangs.
 	err = within(ctx, o.Grace+5*time.Second, "reading", check, func() error { return src.run(ctx) })
 	unwatch()
+	told()
 	watch.Wait()
 	if err != nil {
 		return err

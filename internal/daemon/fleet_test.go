@@ -20,9 +20,11 @@ import (
 type aFleet struct {
 	holders.Fleet
 	looks [][]holders.Worker
+	takes time.Duration
 }
 
 func (f *aFleet) Workers(context.Context, string) ([]holders.Worker, error) {
+	time.Sleep(f.takes)
 	if len(f.looks) == 0 {
 		return nil, errors.New("throttled")
 	}

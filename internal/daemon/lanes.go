@@ -28,32 +28,25 @@ func laneOf(source, table, shard string, h flow.Held) lane {
 	}, h.Age}
 }
 
-// lanes answers with the items that wait at this worker, the oldest first, and then with
-// what other workers say of theirs.
-func lanes(held func() []lane, others func() []holders.Worker) http.Handler {
+// lanes answers with the items that wait, the oldest first, and with what the list lacks.
+func lanes(held func() (all []holders.Item, unlisted []string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all, unlisted := items(held()), []string{}
-		for _, o := range others() {
-			all = append(all, o.Report.Items...)
-			if n := o.Report.Held - len(o.Report.Items); n > 0 {
-				unlisted = append(unlisted, fmt.Sprintf("worker %s holds %d more", o.Name, n))
-			}
-		}
+		all, unlisted := held()
 		if wantsJSON(r) {
 			writeJSON(w, map[string]any{"lanes": all, "unlisted": unlisted})
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		if len(all) == 0 {
-			fmt.Fprintln(w, "no item is held")
-			return
-		}
 		head := ""
 		if slices.ContainsFunc(all, func(i holders.Item) bool { return i.Worker != "" }) {
 			head = "WORKER\t"
 		}
 		t := rows(w)
-		fmt.Fprintln(t, head+"TABLE\tSHARD\tSEQUENCE\tKEY\tROUTE\tATTEMPTS\tAGE\tBYTES\tERROR")
+		if len(all) == 0 {
+			fmt.Fprintln(t, "no item is held")
+		} else {
+			fmt.Fprintln(t, head+"TABLE\tSHARD\tSEQUENCE\tKEY\tROUTE\tATTEMPTS\tAGE\tBYTES\tERROR")
+		}
 		for _, l := range all {
 			why := firstLine(l.Error)
 			if l.Stuck {

@@ -3,9 +3,14 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/holders"
@@ -58,12 +63,8 @@ func (s *sources) tellOthers(ctx context.Context, fleet holders.Fleet, applicati
 	_ = r.Forget(over) // of an ended worker nobody shows it
 }
 
-// others are the other living workers that have a report.
-func (v *fleetView) others(me string) (all []holders.Worker) {
-	if v == nil {
-		return nil
-	}
-	workers, _ := v.get() // without them, others are missing
+// others are the workers with a report, without the named one.
+func others(workers []holders.Worker, me string) (all []holders.Worker) {
 	for _, w := range workers {
 		if w.Report != nil && w.Name != me {
 			all = append(all, w)
@@ -72,12 +73,39 @@ func (v *fleetView) others(me string) (all []holders.Worker) {
 	return all
 }
 
-// others are the other living workers that have a report.
-func (d *shown) others() []holders.Worker {
+// others are the other living workers that have a report. See [fleetView.get].
+func (d *shown) others(age, within time.Duration) ([]holders.Worker, error) {
 	if d.src.poller == nil {
-		return nil
+		return nil, nil
 	}
-	return d.fleet.others(d.src.poller.Owner())
+	workers, err := d.fleet.get(age, within)
+	return others(workers, d.src.poller.Owner()), err
+}
+
+// held lists the items that wait, the oldest first: of other workers those that their
+// reports name. unlisted says what the list lacks.
+func (d *shown) held(age, within time.Duration) (all []holders.Item, unlisted []string) {
+	others, err := d.others(age, within)
+	return addItems(items(d.src.waiting()), others, err)
+}
+
+func addItems(all []holders.Item, others []holders.Worker, err error) ([]holders.Item, []string) {
+	unlisted := []string{}
+	for _, w := range others {
+		all = append(all, w.Report.Items...)
+		if n := w.Report.Held - len(w.Report.Items); n > 0 {
+			unlisted = append(unlisted, fmt.Sprintf("worker %s holds %d more", w.Name, n))
+		}
+	}
+	if err != nil {
+		unlisted = append(unlisted, unknownWorkers(err))
+	}
+	slices.SortStableFunc(all, func(a, b holders.Item) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
+	return all, unlisted
+}
+
+func unknownWorkers(err error) string {
+	return "what other workers do is not known: " + plain(err)
 }
 
 // addTables adds to tables what other workers say of theirs.
@@ -109,11 +137,84 @@ func addRoutes(routes []page.Route, others []holders.Worker) {
 	}
 }
 
-// addItems adds the items that other workers name, and returns all, the oldest first.
-func addItems(all []holders.Item, others []holders.Worker) []holders.Item {
-	for _, w := range others {
-		all = append(all, w.Report.Items...)
+// fleetView reads the workers of the state table for no more than who looks at them
+// needs: a list reads a row of each shard. nil is the view of a state file: no workers.
+type fleetView struct {
+	fleet       holders.Fleet
+	application string
+
+	reading singleflight.Group
+
+	mu    sync.Mutex
+	begun time.Time // the list that is being made; zero: none is
+	last  []holders.Worker
+	at    time.Time // of last
+	err   error     // of the list after it
+}
+
+const (
+	fleetEvery = 15 * time.Second // between two lists, while somebody looks
+	fleetOld   = time.Minute      // when a list says nothing of now
+	listWithin = 10 * time.Second // bounds a list, which takes 1 s, and 4 s if a worker is silent
+)
+
+var errNoList = errors.New("the list of the workers has not come yet: ask again")
+
+// get returns the workers of a list that is at most fleetOld old. It has a new one made
+// after fleetEvery, and waits for that if the last one is older than age: until within
+// after its begin. So a page that asks several times waits once.
+func (v *fleetView) get(age, within time.Duration) ([]holders.Worker, error) {
+	if v == nil {
+		return nil, nil
 	}
-	slices.SortStableFunc(all, func(a, b holders.Item) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
-	return all
+	v.mu.Lock()
+	old := time.Since(v.at)
+	if old >= fleetEvery && v.begun.IsZero() {
+		v.begun = time.Now()
+	}
+	begun := v.begun
+	v.mu.Unlock()
+	if old >= fleetEvery {
+		read := v.reading.DoChan("", func() (any, error) { v.read(); return nil, nil })
+		if old >= age {
+			select {
+			case <-read:
+			case <-time.After(time.Until(begun.Add(within))):
+			}
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if old = time.Since(v.at); old < fleetOld {
+		return aged(v.last, old), nil
+	}
+	return nil, cmp.Or(v.err, errNoList)
+}
+
+func (v *fleetView) read() {
+	ctx, cancel := context.WithTimeout(context.Background(), listWithin)
+	defer cancel()
+	workers, err := holders.List(ctx, v.fleet, v.application)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.begun, v.err = (time.Time{}), err; err == nil {
+		v.last, v.at = workers, time.Now()
+	}
+}
+
+// aged returns workers of a list whose held items have grown older since.
+func aged(workers []holders.Worker, by time.Duration) []holders.Worker {
+	workers = slices.Clone(workers)
+	for i, w := range workers {
+		if w.Report == nil || len(w.Report.Items) == 0 {
+			continue
+		}
+		r := *w.Report
+		r.Items = slices.Clone(r.Items)
+		for n := range r.Items {
+			r.Items[n].AgeSeconds += by.Seconds()
+		}
+		workers[i].Report = &r
+	}
+	return workers
 }

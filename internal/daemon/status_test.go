@@ -157,7 +157,8 @@ func TestLaneTells(t *testing.T) {
 	of := laneOf("stream", "t", "s1", flow.Held{KeyHash: 1, Sequence: "977119800000398701107540001", Attempts: 2, Route: "r", Bytes: 9})
 	w := httptest.NewRecorder()
 	var others []holders.Worker
-	h := lanes(func() []lane { return []lane{l, of} }, func() []holders.Worker { return others })
+	var failed error
+	h := lanes(func() ([]holders.Item, []string) { return addItems(items([]lane{l, of}), others, failed) })
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/lanes", nil))
 	want := `TABLE  SHARD  SEQUENCE                     KEY               ROUTE  ATTEMPTS  AGE   BYTES  ERROR
 t      -      -                            00000000000000ff  -      0         1m0s  0      its handler does not return
@@ -166,10 +167,11 @@ t      s1     977119800000398701107540001  0000000000000001  r      2         0s
 	if got := w.Body.String(); got != want {
 		t.Errorf("%s", got)
 	}
-	others = []holders.Worker{{Name: "h/2/B", Report: &holders.Report{Held: 3, Items: []holders.Item{{Worker: "h/2/B", Table: "t", Route: "r", AgeSeconds: 90}}}}}
+	others = []holders.Worker{{Name: "h/2/B", Report: &holders.Report{Held: 3, Items: []holders.Item{{Worker: "h/2/B", Table: "t", Route: "r", AgeSeconds: 30}}}}}
+	failed = errors.New("timeout")
 	w = httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/lanes", nil))
-	if got := w.Body.String(); !strings.Contains(got, "\nthis one  t      s1 ") || !strings.Contains(got, "\nh/2/B     t      -  ") || !strings.HasSuffix(got, "\nworker h/2/B holds 2 more\n") {
+	if got := w.Body.String(); !strings.Contains(got, "\nthis one  t      s1 ") || !strings.Contains(got, "\nh/2/B     t      -  ") || !strings.HasSuffix(got, "\nworker h/2/B holds 2 more\nwhat other workers do is not known: timeout\n") {
 		t.Errorf("%s", got)
 	}
 	w = httptest.NewRecorder()
@@ -178,7 +180,7 @@ t      s1     977119800000398701107540001  0000000000000001  r      2         0s
 		Lanes    []holders.Item
 		Unlisted []string
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || len(body.Lanes) != 3 || body.Lanes[2].Worker != "h/2/B" || body.Lanes[0].Worker != "" || len(body.Unlisted) != 1 {
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || len(body.Lanes) != 3 || body.Lanes[1].Worker != "h/2/B" || body.Lanes[0].Worker != "" || len(body.Unlisted) != 2 {
 		t.Errorf("%v: %s", err, w.Body)
 	}
 }

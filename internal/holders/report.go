@@ -61,7 +61,7 @@ const (
 	reportedTables = 16
 	reportedRoutes = 16
 	reportedItems  = 10
-	reportedError  = 200 // characters
+	reportedError  = 120 // characters
 	reportedName   = 255
 )
 
@@ -110,8 +110,12 @@ func cut(s string, n int) string {
 	return s
 }
 
-// news reports whether r says something that before does not. Ages and times are no news.
+// news reports whether r says something that before does not. The age of an item is news
+// after agedAfter: readers have other clocks.
 func (r Report) news(before Report) bool {
+	if age := r.At.Sub(before.At); age >= storedFor || r.Held > 0 && age >= agedAfter {
+		return true
+	}
 	plain := func(r Report) []byte {
 		r.At, r.Items = time.Time{}, slices.Clone(r.Items)
 		for i := range r.Items {
@@ -141,8 +145,10 @@ func (r Report) PerSecond() (all float64) {
 
 const (
 	reports = "workers/" // and the name of the worker: the name of its value
-	// storedFor is how long a report without news is not stored again.
+	// storedFor is how long a report without news is not stored again,
 	storedFor = time.Hour
+	// and agedAfter while items are held.
+	agedAfter = 30 * time.Second
 	// forgottenAfter is the age of a report whose worker nobody knows any more.
 	forgottenAfter = 24 * time.Hour
 )
@@ -169,15 +175,17 @@ func (r *Reporter) Report(ctx context.Context, worker string, report Report) err
 		}
 	}
 	report = report.Bound()
-	if worker == "" || r.worker != "" && !report.news(r.last) && report.At.Sub(r.last.At) < storedFor {
+	if worker == "" || !report.news(r.last) {
 		return nil
 	}
-	data, err := json.Marshal(report)
-	if err != nil {
+	var data bytes.Buffer
+	e := json.NewEncoder(&data)
+	e.SetEscapeHTML(false) // shorter
+	if err := e.Encode(report); err != nil {
 		return err
 	}
 	r.worker, r.last = worker, Report{} // what is stored is unknown until the response
-	if err := r.Store.PutValue(ctx, r.App, reports+worker, data); err != nil {
+	if err := r.Store.PutValue(ctx, r.App, reports+worker, data.Bytes()); err != nil {
 		return err
 	}
 	r.last = report
@@ -197,7 +205,7 @@ func (r *Reporter) Forget(ctx context.Context) error {
 }
 
 // List lists the workers of an application as [Fleet] does, the living ones with their
-// reports.
+// reports, which are up to agedAfter older.
 func List(ctx context.Context, f Fleet, app string) ([]Worker, error) {
 	all, err := f.Workers(ctx, app)
 	if err != nil {
@@ -214,10 +222,8 @@ func List(ctx context.Context, f Fleet, app string) ([]Worker, error) {
 		if i < 0 || json.Unmarshal(v.Data, &r) != nil { // of a program that writes them otherwise
 			continue
 		}
-		age := max(0, time.Since(r.At).Seconds())
 		for n := range r.Items {
 			r.Items[n].Worker = name
-			r.Items[n].AgeSeconds += age
 		}
 		all[i].Report = &r
 	}

@@ -37,7 +37,10 @@ func (s *server) api(get func(string, func(http.ResponseWriter, *http.Request) e
 		}
 		return map[string][]Shard{"shards": all}, nil
 	})
-	of("held", func(*http.Request) (any, error) { return map[string][]holders.Item{"held": notNil(s.Held())}, nil })
+	of("held", func(*http.Request) (any, error) {
+		all, unlisted := s.Held()
+		return map[string]any{"held": notNil(all), "unlisted": notNil(unlisted)}, nil
+	})
 	of("gaps", func(*http.Request) (any, error) { return map[string][]Gap{"gaps": notNil(s.Gaps())}, nil })
 	of("workers", func(r *http.Request) (any, error) {
 		all, err := s.Workers(r.Context())

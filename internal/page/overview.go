@@ -63,7 +63,7 @@ func (s *server) seen() overview {
 	for _, c := range o.DeadLetters {
 		o.Letters += c.N
 	}
-	o.Oldest = s.Held()
+	o.Oldest, _ = s.Held()
 	o.Oldest = o.Oldest[:min(len(o.Oldest), worst)]
 	o.alarm()
 	return o
@@ -91,14 +91,17 @@ func (o *overview) alarm() {
 		}
 	}
 	for _, r := range o.Routes {
-		for _, at := range r.Troubles() {
-			switch text := fmt.Sprintf("route %q: %s at worker %s", r.Route, at.State, at.Worker); at.State {
-			case "outage", "partial outage":
-				outages = append(outages, alarm{text, "#routes"})
-			default:
-				o.Notes = append(o.Notes, alarm{text, "#routes"})
+		for state, at := range r.elsewhere() {
+			note := alarm{fmt.Sprintf("route %q: %s at %s, such as %s", r.Route, state, plural(len(at), "other worker"), at[0].Worker), "#routes"}
+			if strings.HasSuffix(state, "outage") {
+				outages = append(outages, note)
+			} else {
+				o.Notes = append(o.Notes, note)
 			}
 		}
+	}
+	if o.Unknown != "" {
+		o.Notes = append(o.Notes, alarm{o.Unknown, "/page/workers"})
 	}
 	o.Alarms = append(append(o.Alarms, outages...), others...)
 	if o.Ready && o.Held > 0 {
@@ -156,15 +159,16 @@ func badness(r Route) int {
 
 // held shows the items that wait.
 func (s *server) held(w http.ResponseWriter, r *http.Request) error {
-	all := s.Held()
+	all, unlisted := s.Held()
 	if route := r.URL.Query().Get("route"); route != "" {
 		all = slices.DeleteFunc(all, func(h holders.Item) bool { return h.Route != route })
 	}
 	p := paged(r, len(all))
 	return s.live(w, "held", "Held items", struct {
-		Held []holders.Item
+		Held     []holders.Item
+		Unlisted []string
 		part
-	}{all[p.From:p.To], p})
+	}{all[p.From:p.To], unlisted, p})
 }
 
 // letterLink is where the letters of a count are.

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"net/url"
 	"slices"
 	"time"
@@ -17,8 +18,10 @@ import (
 // and quick but for those with a context.
 type Daemon interface {
 	Status() Status
-	Tables() []Table      // each with all of its shards, in any order
-	Held() []holders.Item // the oldest first, also of other workers
+	Tables() []Table // each with all of its shards, in any order
+	// Held lists items that wait, the oldest first: of other workers the oldest alone.
+	// unlisted says what the list lacks.
+	Held() (all []holders.Item, unlisted []string)
 	Gaps() []Gap
 	// Acknowledge acknowledges the gaps with these ids.
 	Acknowledge(ctx context.Context, ids []string) error
@@ -64,9 +67,10 @@ type Status struct {
 	Tables      []Table            `json:"tables"`  // each with the shards that lag most
 	Queues      []Queue            `json:"queues"`
 	Backfills   []Backfill         `json:"backfills"`
-	Routes      []Route            `json:"routes"` // in the order of the configuration
-	Held        int                `json:"held"`   // items that wait, at all workers
-	Gaps        int                `json:"gaps"`   // that nobody has acknowledged
+	Routes      []Route            `json:"routes"`            // in the order of the configuration
+	Held        int                `json:"held"`              // items that wait, at all workers
+	Unknown     string             `json:"unknown,omitempty"` // why other workers are missing
+	Gaps        int                `json:"gaps"`              // that nobody has acknowledged
 	DeadLetters []deadletter.Count `json:"deadLetters"`
 	CountedAt   time.Time          `json:"deadLettersCountedAt,omitzero"`
 }
@@ -165,9 +169,9 @@ type Route struct {
 	Limit    int       `json:"concurrencyLimit"` // learned; 0: none
 	Error    string    `json:"error,omitempty"`  // of the last call that failed
 	Throttle *Throttle `json:"throttle,omitempty"`
-	Last     Point     `json:"last"` // the newest whole point of Hour
-	Hour     []Point   `json:"hour"` // the oldest first
-	Others   []RouteAt `json:"otherWorkers,omitempty"`
+	Last     Point     `json:"last"`                   // the newest whole point of Hour
+	Hour     []Point   `json:"hour"`                   // the oldest first
+	Others   []RouteAt `json:"otherWorkers,omitempty"` // with calls or a trouble
 }
 
 // RouteAt is the route at another worker.
@@ -188,6 +192,18 @@ func (r Route) Rate() float64 {
 // Troubles are the other workers at which the route fails.
 func (r Route) Troubles() []RouteAt {
 	return slices.DeleteFunc(slices.Clone(r.Others), func(o RouteAt) bool { return !o.Troubled() })
+}
+
+// elsewhere groups them by the state, the worst first.
+func (r Route) elsewhere() iter.Seq2[string, []RouteAt] {
+	return func(yield func(string, []RouteAt) bool) {
+		for _, state := range []string{"outage", "partial outage", "recovering", "overloaded"} {
+			at := slices.DeleteFunc(r.Troubles(), func(o RouteAt) bool { return o.State != state })
+			if len(at) > 0 && !yield(state, at) {
+				return
+			}
+		}
+	}
 }
 
 // Points of a route: one for each PointEvery of the last hour.
