@@ -155,11 +155,15 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			st.DeadLetters, st.CountedAt = parked.get(0)
 			return st
 		}
+		seen := &shown{letterServer: of, o: o, src: src, status: now}
+		if shared {
+			seen.fleet = &fleetView{fleet: fleet, application: o.Application}
+		}
 		routes := throttles.routes(o.State)
 		answers := endpoints{
 			"GET /gaps":              listGaps(src, o.Repairs),
 			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
-			"GET /lanes":             lanes(src.waiting),
+			"GET /lanes":             lanes(func() ([]holders.Item, []string) { return seen.held(fleetEvery, listWithin) }),
 			"/deadletters":           dlq, "/deadletters/": dlq,
 			"POST /park": Parking(o.State, o.Application, src, logger),
 			"/routes":    routes, "/routes/": routes,
@@ -168,10 +172,6 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			answers["/debug/pprof/"] = profiles()
 		}
 		answers = protected(guard, answers)
-		seen := &shown{letterServer: of, o: o, src: src, status: now}
-		if shared {
-			seen.fleet = &fleetView{fleet: fleet, application: o.Application}
-		}
 		addPage(answers, guard, seen, statusPage(now), unready)
 		answers["GET /livez"], answers["GET /startedz"], answers["GET /metrics"] = livez(o.Application, pulse.dead), startedz(src.starting), scrape.Handler(registry)
 		srv, err := serve(o.Listen, answers, unready, logger)
@@ -192,6 +192,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	})()
 	logger.Info("starting", "application", o.Application, "tables", o.Tables, "queues", o.Queues, "state", o.State, "routes", len(m.Routes()))
 	watched, unwatch := context.WithCancel(ctx)
+	telling, told := context.WithCancel(context.WithoutCancel(ctx)) // also while a stop waits for records
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		watchReady(watched, pulse.after(func() []string {
@@ -201,6 +202,9 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	})
 	if shared {
 		watch.Go(func() { compareFleet(watched, fleet, o.Application, config, logger) })
+		if src.poller != nil {
+			watch.Go(func() { src.tellOthers(telling, fleet, o.Application, logger) })
+		}
 	}
 	watch.Go(func() { throttles.watch(watched) })
 	watch.Go(func() { src.calls.watchRetries(watched, logger) })
@@ -210,6 +214,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	// The sources heed the grace by themselves, but when the state hangs.
 	err = within(ctx, o.Grace+5*time.Second, "reading", check, func() error { return src.run(ctx) })
 	unwatch()
+	told()
 	watch.Wait()
 	if err != nil {
 		return err
