@@ -21,8 +21,8 @@ type group[T any] struct {
 
 	ready   bool
 	sending bool
-	cuts    int           // load.cuts at sending
 	refused bool          // an item was refused for load
+	cuts    int           // load.cuts at sending
 	send    chan struct{} // the caller that takes the token runs the commit
 	done    chan struct{} // closed when errs is set
 	errs    []error       // nil: all are durable
