@@ -29,11 +29,8 @@ func startTraces(ctx context.Context, o Options, env func(string) string, counts
 	context.AfterFunc(ctx, func() { ended <- time.Now() })
 	return t, func() {
 		left := flushAtMost
-		select {
-		case at := <-ended:
-			// Sources leave that much of the grace.
-			left = min(left, max(o.Grace-time.Since(at), min(time.Second, o.Grace/10)))
-		default:
+		if ctx.Err() != nil { // sources leave a tenth of the grace, a second at most
+			left = min(left, max(o.Grace-time.Since(<-ended), min(time.Second, o.Grace/10)))
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 		defer cancel()
