@@ -22,6 +22,7 @@ source: {tables: [orders], queues: [jobs], start: LATEST, backfill: true, backfi
 aws: {region: eu-west-1, profile: p, endpoints: {dynamodb: "http://127.0.0.1:8000"}}
 routes: [{name: x, on: ["a#*", "a#SNAPSHOT"], log: {}}]
 deadLetter: {park: item, maxAge: 2h}
+tracing: {parent: tp}
 limits: {concurrency: 1, window: 2, windowBytes: 3, heldBytes: 5, maxAhead: 4, order: shard, stuckAfter: 5s}
 daemon: {state: s.db, listen: "127.0.0.1:1", tokenFile: t, allowHosts: h, pprof: true, requireSinks: true, grace: 6s, logFormat: json, logLevel: warn}
 `
@@ -33,7 +34,7 @@ func TestFileReachesDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Source.AWS = &config.Account{Region: "us-west-2"} // for Options.Source
-	for _, section := range []any{cfg.Source, cfg.DeadLetter, cfg.Limits, cfg.Daemon} {
+	for _, section := range []any{cfg.Source, cfg.DeadLetter, cfg.Limits, cfg.Tracing, cfg.Daemon} {
 		v := reflect.ValueOf(section)
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Name
@@ -47,7 +48,8 @@ func TestFileReachesDaemon(t *testing.T) {
 		State: "s.db", Listen: "127.0.0.1:1", DeadLetter: "item", Grace: 6 * time.Second, LogFormat: "json", LogLevel: "warn", Pprof: true, RequireSinks: true, TokenFile: "t", AllowHosts: []string{"h"},
 		Region: "eu-west-1", RegionName: "aws.region of the configuration",
 		AWS: accounts.Access{Field: "aws", Region: "eu-west-1", Profile: "p"}, Source: accounts.Access{Field: "source.aws", Region: "us-west-2"},
-		Limits: flow.Options{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: flow.ByShard, StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
+		TraceParent: "tp",
+		Limits:      flow.Options{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: flow.ByShard, StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
 	}
 	var o daemon.Options
 	fromFile(func(string) bool { return false }, &o, cfg)
@@ -60,7 +62,7 @@ func TestFileReachesDaemon(t *testing.T) {
 	}
 	var flagged daemon.Options
 	fromFile(func(string) bool { return true }, &flagged, cfg)
-	if want := (daemon.Options{Limits: want.Limits}); !reflect.DeepEqual(flagged, want) {
+	if want := (daemon.Options{Limits: want.Limits, TraceParent: want.TraceParent}); !reflect.DeepEqual(flagged, want) {
 		t.Errorf("%+v\nwant %+v", flagged, want)
 	}
 }
