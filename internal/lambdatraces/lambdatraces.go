@@ -29,11 +29,24 @@ func Start(ctx context.Context, o *lambda.Options, parent string, env func(strin
 		if next != nil {
 			next(inv)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), flushAtMost)
+		wait := flushWithin(time.Now(), inv.Deadline)
+		if wait <= 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
 		defer cancel()
 		if err := t.Flush(ctx); err != nil {
 			o.Logger.Warn("traces cannot be exported: is the collector's extension there?", "request", inv.RequestID, "error", err)
 		}
 	}
 	return nil
+}
+
+// flushWithin returns how long an answer may wait at now. Half of the time that is left
+// is for the answer itself.
+func flushWithin(now, deadline time.Time) time.Duration {
+	if deadline.IsZero() {
+		return flushAtMost
+	}
+	return min(flushAtMost, deadline.Sub(now)/2)
 }

@@ -48,6 +48,7 @@ func (h *handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		inv.RequestID = lc.AwsRequestID
 	}
+	inv.Deadline, _ = ctx.Deadline()
 	answer, err := h.invoke(ctx, payload, &inv)
 	inv.Err = err
 	inv.Took = time.Since(start)

@@ -252,13 +252,16 @@ func TestHooksAndLog(t *testing.T) {
 	if logged.String() != "" {
 		t.Errorf("a good batch logs %s", logged.String())
 	}
-	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: "r-17"})
+	deadline := time.Now().Add(time.Hour)
+	ctx, cancel := context.WithDeadline(t.Context(), deadline)
+	defer cancel()
+	ctx = lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: "r-17"})
 	invoke(t, ctx, h, event(change{seq: 3}, change{seq: 4, do: "panic"}, change{seq: 5}))
 	h.Invoke(t.Context(), []byte(`{}`)) //nolint:errcheck // the hook is told
 	invoke(t, t.Context(), h, array(change{seq: 6}))
 	want := []Invocation{
 		{Cold: true, Records: 2, Settled: 2},
-		{RequestID: "r-17", Records: 3, Settled: 1, Failed: 1, From: string(recordtest.Sequence(4))},
+		{RequestID: "r-17", Deadline: deadline, Records: 3, Settled: 1, Failed: 1, From: string(recordtest.Sequence(4))},
 		{},
 		{Pipe: true, Records: 1, Settled: 1},
 	}

@@ -49,6 +49,7 @@ type Options struct {
 // Invocation is the result of one invocation.
 type Invocation struct {
 	RequestID string
+	Deadline  time.Time // zero: none
 	Cold      bool // the first of this process
 	Pipe      bool // a bare array of records, from a pipe
 	Queue     bool // messages of a queue
