@@ -177,7 +177,7 @@ func (f *Flow) tidy(p *page, e *entry) {
 // and the traces of entries without a handler. mu is held.
 func (f *Flow) abandon() (moved []*gate, traces []RecordTrace) {
 	for e := range f.held { // while the records are readable
-		if e.trace != nil && !e.busy {
+		if !e.busy && e.trace != nil { // else a worker may write trace
 			traces = append(traces, e.trace)
 		}
 		for _, t := range e.tasks {

@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -196,4 +197,41 @@ func TestTracerOfAnUnroutedRecord(t *testing.T) {
 		t.Errorf("%v, %d records, %v", err, f.records.Load(), f.lines)
 	}
 	f.check()
+}
+
+// holding is a holder that has earlier changes for route a. It tells when it is asked
+// for route b.
+type holding struct {
+	letters
+	asked chan struct{}
+}
+
+func (h *holding) Holds(_ context.Context, _ *sluice.Record, route string) (bool, error) {
+	if route == "b" {
+		close(h.asked)
+	}
+	return route == "a", nil
+}
+
+// Close beside the first call for a record that waits for its parking. For the race
+// detector.
+func TestTracerOfACloseBesideTheFirstCall(t *testing.T) {
+	for range 20 {
+		f := &follower{errorf: t.Errorf}
+		h, release, left := &holding{asked: make(chan struct{})}, make(chan struct{}), make(chan struct{})
+		fl := Open(t.Context(), routes(ok, func(context.Context, *sluice.Record) error { <-release; close(left); return nil }),
+			Options{Logger: quiet, DeadLetter: h, ParkItem: true, Hooks: Hooks{Tracer: f}})
+		mustSubmit(t, fl, rec("a", 1))
+		<-h.asked
+		for range 100 { // the call begins
+			runtime.Gosched()
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if _, err := fl.Close(ended); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		close(release)
+		<-left
+	}
 }
