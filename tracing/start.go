@@ -3,6 +3,7 @@ package tracing
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -47,6 +48,7 @@ func On(env func(string) string) bool {
 // say, and makes its provider the global one of OpenTelemetry. Start makes no request:
 // a collector may be down.
 func Start(ctx context.Context, o Options) (*Tracer, error) {
+	quiet(o.Logger)
 	exporter, err := exporterOf(ctx, os.Getenv)
 	if err != nil {
 		return nil, err
@@ -56,10 +58,6 @@ func Start(ctx context.Context, o Options) (*Tracer, error) {
 		return nil, err
 	}
 	otel.SetTracerProvider(t.heads)
-	logger := cmp.Or(o.Logger, slog.Default())
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		logger.Error("traces cannot be exported: look at the collector and the variables OTEL_EXPORTER_OTLP_…", "error", err)
-	}))
 	return t, nil
 }
 
@@ -83,7 +81,7 @@ func exporterOf(ctx context.Context, env func(string) string) (sdk.SpanExporter,
 func newTracer(ctx context.Context, exporter sdk.SpanExporter, o Options) (*Tracer, error) {
 	res, err := resource.New(ctx, resource.WithAttributes(attributesOf(o, os.Getenv)...), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+		return nil, errors.New("OTEL_RESOURCE_ATTRIBUTES: want NAME=VALUE, with commas between")
 	}
 	limits := sdk.NewSpanLimits()
 	if os.Getenv("OTEL_SPAN_LINK_COUNT_LIMIT") == "" {

@@ -30,11 +30,11 @@ func (t *Tracer) Flush(ctx context.Context) error {
 	if t.queue.pending.Load() == 0 {
 		return nil
 	}
-	return t.queue.ForceFlush(ctx)
+	return reason(t.queue.ForceFlush(ctx))
 }
 
 // Stop exports the ended spans, until ctx ends. Later spans are dropped.
-func (t *Tracer) Stop(ctx context.Context) error { return t.queue.Shutdown(ctx) }
+func (t *Tracer) Stop(ctx context.Context) error { return reason(t.queue.Shutdown(ctx)) }
 
 // span makes a span that is kept, with the ids of sc.
 func (t *Tracer) span(parent, sc trace.SpanContext, name string, kind trace.SpanKind, start time.Time, links ...trace.Link) trace.Span {
