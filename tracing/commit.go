@@ -3,15 +3,12 @@ package tracing
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/sluicehq/sluice/internal/spanattr"
 )
 
 // commit is a request to a sink.
@@ -19,16 +16,13 @@ type commit struct {
 	tracer *Tracer
 	sink   string
 	start  time.Time
-	calls  []*call // of each item; nil: of no traced record
-
-	mu   sync.Mutex
-	span trace.Span // nil: not kept yet
-	said []attribute.KeyValue
+	calls  []*call    // of each item; nil: of no traced record
+	span   trace.Span // nil: not kept yet
 }
 
 // Commit implements flow.Tracer.
 func (t *Tracer) Commit(ctx context.Context, sink string, callers []context.Context) (context.Context, func([]error)) {
-	c := &commit{tracer: t, sink: sink, start: time.Now(), calls: make([]*call, len(callers))}
+	c := &commit{tracer: t, sink: valid(sink), start: time.Now(), calls: make([]*call, len(callers))}
 	var kept, last *call
 	for i, of := range callers {
 		if of == nil {
@@ -47,75 +41,56 @@ func (t *Tracer) Commit(ctx context.Context, sink string, callers []context.Cont
 		return ctx, func([]error) {}
 	case kept != nil:
 		c.make(kept)
-		ctx = trace.ContextWithSpan(ctx, c.span)
+		return trace.ContextWithSpan(ctx, c.span), c.end
 	default:
-		ctx = trace.ContextWithSpanContext(ctx, last.SpanContext())
+		return trace.ContextWithSpanContext(ctx, last.SpanContext()), c.end
 	}
-	return spanattr.With(ctx, c.set), c.end
 }
 
 // make makes the span, as a child of parent's.
 func (c *commit) make(parent *call) {
-	var links []trace.Link
-	var last *record
-	seen := map[*record]bool{}
-	for _, of := range c.calls {
-		if of == nil || of.record == last || seen[of.record] {
-			continue
-		}
-		last = of.record
-		seen[last] = true
-		links = append(links, trace.Link{SpanContext: last.context()})
-	}
 	in := parent.record.page.within(parent.id, true)
-	c.span = c.tracer.span(in, in.WithSpanID(newSpanID()), "commit "+c.sink, trace.SpanKindClient, c.start, links...)
-}
-
-// set is a spanattr.Set.
-func (c *commit) set(name string, values ...string) {
-	kv := attribute.StringSlice(name, values)
-	if len(values) == 1 && name != string(semconv.AWSDynamoDBTableNamesKey) {
-		kv = attribute.String(name, values[0])
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.said = append(c.said, kv)
+	c.span = c.tracer.span(in, in.WithSpanID(newSpanID()), "commit "+c.sink, trace.SpanKindClient, c.start)
 }
 
 // end ends the commit. errs has an error for each item, or is nil.
 func (c *commit) end(errs []error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	failed, first := 0, 0
+	failed := 0
+	var first error
 	for i, err := range errs {
-		if err != nil {
-			if failed++; failed == 1 {
-				first = i
-			}
+		if err == nil {
+			continue
 		}
-	}
-	if c.span == nil && failed > 0 {
-		for i, of := range c.calls {
-			if of != nil && i < len(errs) && errs[i] != nil {
+		if failed++; failed == 1 {
+			first = err
+		}
+		if of := c.calls[i]; of != nil {
+			of.record.sank.Store(true) // its call ends later
+			if c.span == nil {
 				c.make(of)
-				break
 			}
 		}
 	}
 	if c.span == nil {
 		return
 	}
-	size := semconv.DBOperationBatchSize(len(c.calls))
-	for _, kv := range c.said {
-		if kv.Key == semconv.MessagingSystemKey {
-			size = semconv.MessagingBatchMessageCount(len(c.calls))
-		}
-	}
-	c.span.SetAttributes(c.said...)
-	c.span.SetAttributes(size, attribute.String("sluice.sink", c.sink))
+	c.link(false)
+	c.link(true) // last, because a full span drops its first links
+	c.span.SetAttributes(attribute.String("sluice.sink", c.sink), attribute.Int("sluice.items", len(c.calls)))
 	if failed > 0 {
-		c.span.SetAttributes(attribute.Int("sluice.failed", failed), semconv.ErrorTypeKey.String(fmt.Sprintf("%T", errs[first])))
-		c.span.SetStatus(codes.Error, textOf(errs[first]))
+		c.span.SetAttributes(attribute.Int("sluice.failed", failed), semconv.ErrorTypeKey.String(fmt.Sprintf("%T", first)))
+		c.span.SetStatus(codes.Error, textOf(first))
 	}
 	c.span.End()
+}
+
+// link links to the records of which a commit failed, or to the others.
+func (c *commit) link(sank bool) {
+	seen := map[*record]bool{}
+	for _, of := range c.calls {
+		if of != nil && of.record.sank.Load() == sank && !seen[of.record] {
+			seen[of.record] = true
+			c.span.AddLink(trace.Link{SpanContext: of.record.context()})
+		}
+	}
 }

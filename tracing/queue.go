@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/sluicehq/sluice/metrics"
@@ -15,7 +16,7 @@ var spans = metrics.New(metrics.Metric{Name: "sluice_spans_total", Help: "Spans 
 
 // queue hands spans to a batch processor of the SDK, which never waits. The queue
 // bounds the spans that are not exported yet, and counts those that it drops. The SDK
-// counts none.
+// counts none. Half of the queue is for errors alone.
 type queue struct {
 	sdk.SpanProcessor
 	limit   int64
@@ -41,7 +42,11 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
 	}
-	if q.pending.Add(1) > q.limit || q.stopped.Load() {
+	limit := q.limit
+	if s.Status().Code != codes.Error {
+		limit = (limit + 1) / 2
+	}
+	if q.pending.Add(1) > limit || q.stopped.Load() {
 		q.pending.Add(-1)
 		q.counted.Add(1, "dropped")
 		return

@@ -53,8 +53,8 @@ func (h hung) ExportSpans(ctx context.Context, _ []sdk.ReadOnlySpan) error {
 
 func (hung) Shutdown(context.Context) error { return nil }
 
-// A collector that hangs delays no record. The queue takes as many spans as it may, and
-// counts the others.
+// A collector that hangs delays no record. Half of the queue takes spans, the other one
+// those with errors. The rest is counted.
 func TestACollectorThatHangs(t *testing.T) {
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10")
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_on")
@@ -71,16 +71,22 @@ func TestACollectorThatHangs(t *testing.T) {
 		}
 		w.o.Hooks.Tracer = w.tracer
 		handled := 0
-		w.route("r", func(context.Context, *sluice.Record) error { handled++; return nil })
-		w.o.Concurrency = 1
+		w.route("r", func(_ context.Context, rec *sluice.Record) error {
+			if handled++; rec.EventID == "event-bad" {
+				return sluice.Permanent(errors.New("never"))
+			}
+			return nil
+		})
+		w.o.Concurrency, w.o.DeadLetter = 1, &letters{}
 		var recs []sluice.Record
 		for range 100 {
 			recs = append(recs, change("a", ""))
 		}
 		w.handle(recs...)
-		const made = 201 // the page, records and calls
-		if dropped := counts.get("dropped"); handled != 100 || dropped != made-10 {
-			t.Errorf("handled %d, dropped %d, want %d", handled, dropped, made-10)
+		w.handle(change("bad", ""))
+		const made, taken = 201 + 4, 5 + 2 // pages, records, calls, a parking
+		if dropped := counts.get("dropped"); handled != 101 || dropped != made-taken {
+			t.Errorf("handled %d, dropped %d, want %d", handled, dropped, made-taken)
 		}
 		ended, end := context.WithCancel(t.Context())
 		end()
@@ -88,7 +94,7 @@ func TestACollectorThatHangs(t *testing.T) {
 			t.Errorf("Stop does not end with its context: %v", err)
 		}
 		close(h.release)
-		for counts.get(tt.outcome) < 10 { // or it hangs
+		for counts.get(tt.outcome) < taken { // or it hangs
 			<-counts.added
 		}
 	}

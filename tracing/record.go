@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -18,23 +19,24 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// record is the trace of one record. Only kept and calls' contexts are read by other
-// goroutines than the record's.
+// record is the trace of one record. Other goroutines than the record's use only
+// kept, sank and the contexts of calls.
 type record struct {
 	page  *page
 	start time.Time
 	id    trace.SpanID
 	kept  atomic.Bool // its spans are exported
+	sank  atomic.Bool // a commit of its items failed
 
 	about   *about // set once it is kept
 	trouble string // why it failed; empty: it did not
 	open    *call
 	ended   *call // calls that ended before it was kept, the last first
-	first   call  // saves an allocation
 }
 
 // about is what the span says of the record. It keeps nothing of the record's page.
 type about struct {
+	of                       source
 	event, sequence, id, key string
 	origin                   sluice.Origin
 	links                    []trace.Link
@@ -54,6 +56,7 @@ type call struct {
 	attempt int // 0: a parking
 	result  flow.Result
 	letter  string
+	cut     bool // by the end of its flow
 	trouble *trouble
 	before  *call // that ended before it
 }
@@ -81,23 +84,19 @@ func (r *record) context() trace.SpanContext { return r.page.within(r.id, r.kept
 // Call implements flow.RecordTrace.
 func (r *record) Call(ctx context.Context, rec *sluice.Record, route *sluice.Route, began time.Time, attempt int) context.Context {
 	c := r.begin(began)
-	c.route, c.attempt = route.Name, attempt
+	c.route, c.attempt = valid(route.Name), attempt
 	return r.enter(ctx, rec, c)
 }
 
 // Park implements flow.RecordTrace.
 func (r *record) Park(ctx context.Context, rec *sluice.Record, route, letter string) context.Context {
 	c := r.begin(time.Now())
-	c.route, c.letter = route, letter
+	c.route, c.letter = valid(route), valid(letter)
 	return r.enter(ctx, rec, c)
 }
 
 func (r *record) begin(at time.Time) *call {
-	c := &r.first
-	if c.record != nil { // in use: a handler may have left a goroutine behind with it
-		c = new(call)
-	}
-	c.record, c.id, c.start = r, newSpanID(), at
+	c := &call{record: r, id: newSpanID(), start: at}
 	r.open = c
 	return c
 }
@@ -138,6 +137,9 @@ func (c *call) write() {
 		c.span = c.make()
 	}
 	c.span.SetAttributes(attribute.String("sluice.outcome", c.result.String()))
+	if c.cut {
+		c.span.AddEvent("cut off")
+	}
 	if c.trouble != nil {
 		c.span.SetAttributes(semconv.ErrorTypeKey.String(c.trouble.kind))
 		c.span.SetStatus(codes.Error, c.trouble.text)
@@ -150,18 +152,21 @@ func (r *record) Done(rec *sluice.Record, result flow.Result, took time.Duration
 	c := r.open
 	r.open = nil
 	failed := result != flow.Done && result != flow.Skipped
-	if failed {
+	cut := failed && c != nil && cutOff(c.Context, err)
+	if failed && !cut {
 		r.trouble = textOf(err)
+	}
+	if failed || r.sank.Load() {
 		r.keep(rec)
 	}
 	if c == nil {
 		return
 	}
-	c.took, c.result = took, result
+	c.took, c.result, c.cut = took, result, cut
 	if c.attempt == 0 {
 		c.took = time.Since(c.start)
 	}
-	if failed && (c.attempt > 0 || result != flow.Parked) { // else it was parked well
+	if failed && !cut && (c.attempt > 0 || result != flow.Parked) { // else it was parked well
 		c.trouble = &trouble{r.trouble, fmt.Sprintf("%T", err)}
 	}
 	if r.kept.Load() {
@@ -177,7 +182,7 @@ func (r *record) keep(rec *sluice.Record) {
 		return
 	}
 	r.about = &about{
-		event: strings.Clone(string(rec.EventName)), sequence: strings.Clone(string(rec.Sequence)), id: strings.Clone(rec.EventID),
+		of: sourceOf(rec), event: copied(string(rec.EventName)), sequence: copied(string(rec.Sequence)), id: copied(rec.EventID),
 		origin: rec.Origin, links: r.page.tracer.links(rec),
 	}
 	if rec.Keys.Exists() {
@@ -197,8 +202,8 @@ func (r *record) End(settled bool) {
 		return
 	}
 	p := r.page
-	span := p.tracer.span(p.within(p.sc.SpanID(), true), r.context(), "process "+p.of.table, trace.SpanKindConsumer, r.start, r.about.links...)
-	span.SetAttributes(p.of.attributes()...)
+	span := p.tracer.span(p.within(p.sc.SpanID(), true), r.context(), "process "+r.about.of.table, trace.SpanKindConsumer, r.start, r.about.links...)
+	span.SetAttributes(r.about.of.attributes()...)
 	span.SetAttributes(
 		semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"), semconv.MessagingMessageID(r.about.id),
 		attribute.String("sluice.event", r.about.event), attribute.String("sluice.origin", r.about.origin.String()), attribute.Bool("sluice.settled", settled))
@@ -226,7 +231,22 @@ func textOf(err error) (text string) {
 	}()
 	text = err.Error()
 	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+		return strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
-	return text
+	return valid(text)
+}
+
+// valid makes s a text that OTLP can have. Another one would lose its whole export.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// copied is a valid copy of s, which shares the memory of a page.
+func copied(s string) string { return strings.Clone(valid(s)) }
+
+// cutOff reports whether err is the end of ctx, which says nothing of the record.
+func cutOff(ctx context.Context, err error) (cut bool) {
+	defer func() { _ = recover() }() // of the error's methods
+	if ctx.Err() == nil {
+		return false
+	}
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(ctx))
 }

@@ -97,15 +97,15 @@ func newTracer(ctx context.Context, exporter sdk.SpanExporter, o Options) (*Trac
 
 const (
 	scope    = "github.com/sluicehq/sluice/tracing"
-	maxLinks = 1000 // of a span: the records of a commit
+	maxLinks = 5000 // of a span: the records of the largest commit of a sink
 )
 
 // attributesOf describes the process, by the names that the detectors of a collector
 // for Lambda use.
 func attributesOf(o Options, env func(string) string) []attribute.KeyValue {
-	all := []attribute.KeyValue{semconv.ServiceName(cmp.Or(o.Service, env("AWS_LAMBDA_FUNCTION_NAME"), "sluice"))}
+	all := []attribute.KeyValue{semconv.ServiceName(cmp.Or(valid(o.Service), env("AWS_LAMBDA_FUNCTION_NAME"), "sluice"))}
 	if o.Version != "" {
-		all = append(all, semconv.ServiceVersion(o.Version))
+		all = append(all, semconv.ServiceVersion(valid(o.Version)))
 	}
 	if name := env("AWS_LAMBDA_FUNCTION_NAME"); name != "" {
 		all = append(all, semconv.CloudProviderAWS, semconv.CloudPlatformAWSLambda, semconv.CloudRegion(env("AWS_REGION")),

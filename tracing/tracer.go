@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +50,7 @@ type page struct {
 	sampled bool
 	start   time.Time
 	records int
-	of      source
+	of      source // of the first record
 
 	mu   sync.Mutex
 	span trace.Span // nil: not made
@@ -77,13 +76,13 @@ func (s source) attributes() []attribute.KeyValue {
 	return all
 }
 
+func sourceOf(rec *sluice.Record) source {
+	return source{copied(rec.Table), copied(rec.ShardID), rec.EventName == sluice.Delivery}
+}
+
 // Page implements flow.Tracer.
 func (t *Tracer) Page(ctx context.Context, records []sluice.Record) flow.PageTrace {
-	first := &records[0]
-	p := &page{
-		tracer: t, start: time.Now(), records: len(records),
-		of: source{strings.Clone(first.Table), strings.Clone(first.ShardID), first.EventName == sluice.Delivery},
-	}
+	p := &page{tracer: t, start: time.Now(), records: len(records), of: sourceOf(&records[0])}
 	ctx = withXRay(ctx)
 	p.parent = trace.SpanContextFromContext(ctx)
 	_, span := t.head.Start(ctx, p.name(), trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(p.start))

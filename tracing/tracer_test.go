@@ -147,7 +147,7 @@ func TestAFailingCommitIsKept(t *testing.T) {
 	w.want(by, "commit bin 1, park send 1, process orders 1, receive orders 1, route send 1")
 	w.child(by["commit bin"], by["route send"])
 	s := by["commit bin"][0]
-	if len(s.Links) != 2 || s.Status.Description != "refused" || attr(s, "sluice.failed") != "1" || attr(s, "db.operation.batch.size") != "2" {
+	if len(s.Links) != 2 || s.Status.Description != "refused" || attr(s, "sluice.failed") != "1" || attr(s, "sluice.items") != "2" {
 		t.Errorf("%d links, status %v, attributes %v", len(s.Links), s.Status, s.Attributes)
 	}
 }
