@@ -16,7 +16,7 @@ type Options struct {
 	Timeout  time.Duration // of one commit (default 30 s)
 	Metrics  metrics.Meter // of commits (default: none)
 	Sink     string        // label of the metrics (default "batch"), name of the span
-	Untraced bool          // a commit has no span, because it is no request
+	Untraced bool          // a commit has no span: its function makes spans itself
 }
 
 func (o Options) withDefaults() Options {

@@ -46,6 +46,25 @@ type Watcher interface {
 // the same event.
 func (m *Member) Watch(w *Watcher) { m.watcher.Store(w) }
 
+// Traced returns ctx, the context of a handler, if commits of its items are traced.
+func Traced(ctx context.Context) context.Context {
+	if m := From(ctx); m != nil && m.Tracer != nil {
+		return ctx
+	}
+	return nil
+}
+
+// Trace begins the span of a commit of several items. callers has the context of each
+// item's handler as Traced returns it. end takes an error for each item, or nil.
+func Trace(ctx context.Context, sink string, callers []context.Context) (_ context.Context, end func(errs []error)) {
+	for _, c := range callers {
+		if c != nil {
+			return From(c).Tracer.Commit(ctx, sink, callers)
+		}
+	}
+	return ctx, func([]error) {}
+}
+
 type key struct{}
 
 // With returns a context that carries m; From finds it, or nil.

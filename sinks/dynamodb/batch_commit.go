@@ -27,13 +27,6 @@ func (s *Store) commit(ctx context.Context, ws []*batchWrite) []error {
 	for i := range ws {
 		open[i] = i
 	}
-	describe(ctx, "BatchWriteItem", func(yield func(string) bool) {
-		for _, w := range ws {
-			if !yield(w.table) {
-				return
-			}
-		}
-	})
 	// Wait for the budget before the time of the commit begins.
 	estimate := c.estimate(open)
 	if err := s.take(ctx, estimate); err != nil {

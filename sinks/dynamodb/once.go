@@ -106,10 +106,7 @@ func (s *Store) transactOnce(ctx context.Context, in *dynamodb.TransactWriteItem
 func (o *once) do(ctx context.Context, u *unit) error {
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Timeout)
 	defer cancel()
-	u.nth, u.member = o.asked.Add(1), quorum.From(ctx)
-	if u.member != nil && u.member.Tracer != nil {
-		u.ctx = ctx
-	}
+	u.nth, u.member, u.ctx = o.asked.Add(1), quorum.From(ctx), quorum.Traced(ctx)
 	for {
 		last := u.err
 		u.outcome = outcome{}
@@ -216,14 +213,14 @@ func (o *once) run(deadline time.Time, t *transaction) {
 		o.free(t)
 		close(t.ended)
 	}()
+	ctx, traced := o.trace(ctx, t.units)
+	defer traced()
 	defer func() {
 		if !returned {
 			t.fail(outcome{err: o.explain(&outcomes.Panic{Value: recover(), Stack: debug.Stack()})})
 		}
 	}()
-	ctx, traced := o.trace(ctx, t.units)
 	o.apply(ctx, t)
-	traced()
 	if done, failed := o.judge(t); done > 0 {
 		o.commits.Add(done, failed, time.Since(begin))
 	}
@@ -233,26 +230,11 @@ func (o *once) run(deadline time.Time, t *transaction) {
 // trace begins the span of a transaction of units, if they are traced, and returns
 // what ends it.
 func (o *once) trace(ctx context.Context, units []*unit) (context.Context, func()) {
-	var tracer quorum.Tracer
 	callers := make([]context.Context, len(units))
 	for i, u := range units {
-		if callers[i] = u.ctx; u.ctx != nil {
-			tracer = u.member.Tracer
-		}
+		callers[i] = u.ctx
 	}
-	if tracer == nil {
-		return ctx, func() {}
-	}
-	ctx, end := tracer.Commit(ctx, o.opt.Sink, callers)
-	describe(ctx, "TransactWriteItems", func(yield func(string) bool) {
-		for _, u := range units {
-			for _, p := range u.parts {
-				if !yield(p.table) {
-					return
-				}
-			}
-		}
-	})
+	ctx, end := quorum.Trace(ctx, o.opt.Sink, callers)
 	return ctx, func() {
 		errs := make([]error, len(units))
 		for i, u := range units {

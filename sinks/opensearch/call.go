@@ -15,6 +15,7 @@ import (
 // call is one call of Write or WriteAll.
 type call struct {
 	sink  *Sink
+	ctx   context.Context   // of the handler; nil if it is not traced
 	told  retrying.Listener // learns of failed tries; may be nil
 	ws    []*write
 	open  int           // waiting or joined writes of ws; guarded by order.mu
@@ -65,7 +66,7 @@ func notSent(ctx context.Context) error { return fmt.Errorf("not sent: %w", cont
 // run writes ws, each when it is first in its lane.
 func (c *call) run(ctx context.Context, bytes int) {
 	s := c.sink
-	c.told = retrying.From(ctx)
+	c.told, c.ctx = retrying.From(ctx), quorum.Traced(ctx)
 	taken, err := s.waiting.take(ctx, bytes)
 	if err != nil {
 		err = fmt.Errorf("not sent: %d bytes wait already, as many as may: %w", s.opt.WaitBytes, err)

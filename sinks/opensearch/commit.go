@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/backoff"
-	"github.com/sluicehq/sluice/internal/spanattr"
 )
 
 // commit writes ws, which are first in their lanes, with the writes that joined
@@ -17,11 +16,9 @@ import (
 // them, and no other write waits for that. commit itself repeats a request that
 // failed as a whole.
 func (s *Sink) commit(ctx context.Context, ws []*write) []error {
-	if set := spanattr.From(ctx); set != nil {
-		set("db.system.name", "opensearch")
-		set("db.operation.name", "bulk")
-	}
 	s.order.join(ws)
+	ctx, traced := s.trace(ctx, ws)
+	defer traced()
 	now := time.Now()
 	for _, w := range ws {
 		w.open = false

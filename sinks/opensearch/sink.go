@@ -49,6 +49,7 @@ func New(c *Client, o Options) (*Sink, error) {
 		Timeout:  o.Timeout,
 		Metrics:  o.Metrics,
 		Sink:     o.Sink,
+		Untraced: true, // see trace
 	})
 	s.limit.changed = s.batch.SetInFlight
 	return s, nil

@@ -8,7 +8,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/keyhash"
-	"github.com/sluicehq/sluice/internal/spanattr"
 )
 
 // commit sends entries until each has its result. It repeats only temporary
@@ -17,12 +16,6 @@ func (q *Queue) commit(ctx context.Context, entries []*entry) []error {
 	url, err := q.lookUp(ctx)
 	if err != nil {
 		return slices.Repeat([]error{err}, len(entries))
-	}
-	if set := spanattr.From(ctx); set != nil {
-		set("messaging.system", "aws_sqs")
-		set("messaging.operation.type", "send")
-		set("messaging.operation.name", "SendMessageBatch")
-		set("messaging.destination.name", q.name)
 	}
 	s := sending{entries: entries, errs: make([]error, len(entries)), open: make([]int, len(entries)), behind: map[string]error{}}
 	for i := range entries {
