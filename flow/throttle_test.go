@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -34,6 +35,8 @@ type throttled struct {
 	paused [3]bool
 	limit  [3]int
 	runs   [3]int
+	now    [3]map[int]bool // of runs: the records
+	before [3]map[int]bool // of these: their calls began before the last Throttle
 }
 
 func (w *throttled) errorf(format string, args ...any) {
@@ -48,6 +51,7 @@ func newThrottled(t *testing.T, seed uint64) *throttled {
 			n, key := nth(r), keyOf(r)
 			w.mu.Lock()
 			w.runs[route]++
+			w.now[route][n] = true
 			if w.paused[route] {
 				w.errorf("record %d: route %d is called in a pause", n, route)
 			}
@@ -64,6 +68,8 @@ func newThrottled(t *testing.T, seed uint64) *throttled {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.runs[route]--
+			delete(w.now[route], n)
+			delete(w.before[route], n)
 			if fails {
 				return errDown
 			}
@@ -73,6 +79,9 @@ func newThrottled(t *testing.T, seed uint64) *throttled {
 			w.done[n], w.first[key] = true, max(n, w.first[key])
 			return nil
 		}
+	}
+	for i := range w.now {
+		w.now[i] = map[int]bool{}
 	}
 	w.m = routes(handler(0), handler(1), handler(2))
 	w.m.pick = func(r *sluice.Record) ([]int, error) { return []int{w.takes[nth(r)]}, nil }
@@ -96,22 +105,20 @@ func (w *throttled) throttle(route int) {
 		w.paused[route] = false
 		w.mu.Unlock()
 	}
+	synctest.Wait()
 	w.mu.Lock()
-	w.limit[route] = 0
+	w.limit[route], w.before[route] = 0, maps.Clone(w.now[route])
 	w.mu.Unlock()
 	w.group.Throttle(w.m.routes[route].Name, how)
-	for { // calls that ran go on
+	for { // calls that ran go on, and do not count in the limit
 		synctest.Wait()
 		w.mu.Lock()
-		runs := w.runs[route]
+		runs := len(w.before[route])
 		w.mu.Unlock()
-		if runs <= how.Concurrency {
+		if runs == 0 || how.Concurrency == 0 && !how.Paused {
 			break
 		}
 		time.Sleep(time.Millisecond)
-		if how.Concurrency == 0 && !how.Paused {
-			break
-		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

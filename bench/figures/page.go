@@ -163,7 +163,7 @@ func asked(ctx context.Context, method, address, path string, into any) error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // of a response that was read
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s %s: %s", method, path, resp.Status)
 	}
