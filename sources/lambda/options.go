@@ -50,9 +50,9 @@ type Options struct {
 type Invocation struct {
 	RequestID string
 	Deadline  time.Time // zero: none
-	Cold      bool // the first of this process
-	Pipe      bool // a bare array of records, from a pipe
-	Queue     bool // messages of a queue
+	Cold      bool      // the first of this process
+	Pipe      bool      // a bare array of records, from a pipe
+	Queue     bool      // messages of a queue
 	Records   int
 	Settled   int           // consecutive durable records from the first; of messages, all durable ones
 	Failed    int           // failures that stopped the batch
