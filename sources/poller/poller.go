@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type Poller struct {
 	gaps        *gaps
 	ran         atomic.Bool
 	opened      chan struct{}
+	prepared    *prepared // by Prepare
 }
 
 // New returns a Poller that calls the service with cfg. It makes no call. Its
@@ -129,6 +131,20 @@ func (p *Poller) Run(ctx context.Context) error {
 // Opened returns a channel that is closed when Run has opened every stream. After
 // that Run no longer returns an error of the start.
 func (p *Poller) Opened() <-chan struct{} { return p.opened }
+
+// HandOver is a cause for the end of Run's context, by [context.WithCancelCause]: another
+// Poller of this process, with the same Owner and Store, reads Streams from now on. Run
+// then keeps the shards of these claimed, so that no other worker takes them.
+type HandOver struct{ Streams []Stream }
+
+func (h *HandOver) Error() string { return "the shards are handed over within the process" }
+
+// handedOver reports whether ctx has ended because another Poller of this process reads
+// on. With a stream the Poller must read that one.
+func handedOver(ctx context.Context, s ...Stream) bool {
+	h, ok := context.Cause(ctx).(*HandOver)
+	return ok && (len(s) == 0 || slices.Contains(h.Streams, s[0]))
+}
 
 // terms are the contexts that end one after another after Run's.
 type terms struct {
