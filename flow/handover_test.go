@@ -44,7 +44,7 @@ func TestHandOverKeepsFailures(t *testing.T) {
 		letters := &keptLetters{}
 		was, m := routes(down), routes(down)
 		old := NewGroup(was)
-		o := Options{Group: old, DeadLetter: letters, MaxAge: time.Hour}
+		o := Options{Group: old, DeadLetter: letters, MaxAge: time.Hour, Logger: quiet}
 		f := Open(t.Context(), was, o)
 		r := rec("a", 1)
 		mustSubmit(t, f, r)
@@ -124,7 +124,7 @@ func TestHandOverDrains(t *testing.T) {
 			return nil
 		})
 		old := NewGroup(m)
-		f := Open(t.Context(), m, Options{Group: old, Concurrency: 2})
+		f := Open(t.Context(), m, Options{Group: old, Concurrency: 2, Logger: quiet})
 		mustSubmit(t, f, recs("bad", "a", "b", "a", "c", "bad", "a", "d")...)
 		old.HandOver()
 		if settled, err := f.Close(t.Context()); settled != 0 || !errors.Is(err, errHandedOver) {

@@ -39,7 +39,7 @@ func TestGuest(t *testing.T) {
 		}
 	}
 	c.signal(syscall.SIGHUP)
-	c.until("SIGHUP changes nothing", 1)
+	c.until("nothing is reloaded", 1)
 	table.Put(map[string]any{"id": "later"})
 	c.until("msg=handled", 3)
 	c.signal(syscall.SIGTERM)

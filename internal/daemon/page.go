@@ -57,7 +57,7 @@ func (d *shown) Status() page.Status {
 	p := page.Status{
 		Application: st.Application, Version: st.Version, Config: st.Config, Worker: st.Worker, Started: st.Started, Ready: st.Ready, Reasons: st.Reasons,
 		Tables: []page.Table{}, Queues: []page.Queue{}, Backfills: []page.Backfill{}, Routes: d.routesShown(),
-		Held: st.HeldLanes, Gaps: st.Gaps, DeadLetters: st.DeadLetters, CountedAt: st.CountedAt,
+		Reload: failureOf(st.Reload), Held: st.HeldLanes, Gaps: st.Gaps, DeadLetters: st.DeadLetters, CountedAt: st.CountedAt,
 	}
 	for _, q := range st.Queues {
 		p.Queues = append(p.Queues, page.Queue(q))
@@ -66,6 +66,14 @@ func (d *shown) Status() page.Status {
 		p.Backfills = append(p.Backfills, page.Backfill{Table: b.Table, Settled: b.Settled, Expected: b.Expected, Finished: b.Finished})
 	}
 	return p
+}
+
+// failureOf says why a reload has failed, or "".
+func failureOf(r *Reload) string {
+	if r == nil || r.Outcome != failed {
+		return ""
+	}
+	return r.text()
 }
 
 // routesShown lists all routes. A route that fails for all messages of a queue has two

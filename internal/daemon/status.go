@@ -35,6 +35,7 @@ type status struct {
 	Gaps        int                `json:"gaps"`
 	DeadLetters []deadletter.Count `json:"deadLetters"`
 	CountedAt   time.Time          `json:"deadLettersCountedAt,omitzero"`
+	Reload      *Reload            `json:"reload,omitempty"` // the last one; nil: none yet
 }
 
 type tableStatus struct {
@@ -204,8 +205,11 @@ func (st *status) text(b *strings.Builder) {
 	} else {
 		line("NOT READY")
 		for _, r := range st.Reasons {
-			line("  %s", strings.ReplaceAll(r, "\n", "\n    ")) // no line of an error passes for one of the page
+			line("  %s", indented(r))
 		}
+	}
+	if r := st.Reload; r != nil {
+		line("%s", indented(r.text()))
 	}
 	line("\nheld items: %d (/lanes)", st.HeldLanes)
 	letters := 0
@@ -281,6 +285,9 @@ func (st *status) text(b *strings.Builder) {
 		line("\nbackfill of table %s: %s", f.Table, how)
 	}
 }
+
+// indented is a text of which no line passes for one of the page.
+func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
 func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(time.Second)

@@ -90,6 +90,9 @@ func (o *overview) alarm() {
 		}
 	}
 	o.Alarms = append(append(o.Alarms, outages...), others...)
+	if o.Reload != "" {
+		o.Notes = append(o.Notes, alarm{Text: o.Reload})
+	}
 	if o.Ready && o.Held > 0 {
 		o.Notes = append(o.Notes, alarm{plural(o.Held, "item") + " wait for a retry or a slow call", "/page/held"})
 	}

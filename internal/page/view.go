@@ -59,8 +59,9 @@ type Status struct {
 	Worker      string             `json:"worker,omitempty"` // its name in the state; empty without tables
 	Started     time.Time          `json:"started"`
 	Ready       bool               `json:"ready"`
-	Reasons     []string           `json:"reasons"` // why it is not
-	Tables      []Table            `json:"tables"`  // each with the shards that lag most
+	Reasons     []string           `json:"reasons"`          // why it is not
+	Reload      string             `json:"reload,omitempty"` // why the last reload of the configuration failed
+	Tables      []Table            `json:"tables"`           // each with the shards that lag most
 	Queues      []Queue            `json:"queues"`
 	Backfills   []Backfill         `json:"backfills"`
 	Routes      []Route            `json:"routes"` // in the order of the configuration

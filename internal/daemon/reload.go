@@ -1,0 +1,235 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/statestore"
+)
+
+// Outcomes of a reload.
+const (
+	reloaded  = "reloaded"
+	unchanged = "unchanged"
+	failed    = "failed"
+)
+
+// Reload is how a reload of the configuration has ended.
+type Reload struct {
+	Outcome string    `json:"outcome"` // reloaded, unchanged or failed
+	At      time.Time `json:"at"`
+	Config  string    `json:"config"`          // fingerprint of the configuration that runs
+	Error   string    `json:"error,omitempty"` // why it has failed
+}
+
+// text is a line for people.
+func (r Reload) text() string {
+	at := r.At.Format(time.RFC3339)
+	switch r.Outcome {
+	case reloaded:
+		return "the configuration was reloaded at " + at
+	case unchanged:
+		return "a reload at " + at + " found no change"
+	}
+	return "the reload at " + at + " failed, and the old configuration goes on: " + r.Error
+}
+
+// reloads replaces the configuration of a running process, one reload after another.
+type reloads struct {
+	p     *process
+	life  context.Context // ends with the process
+	up    chan struct{}   // closed when the process has begun
+	turn  chan struct{}   // holds a value while a reload runs
+	ready chan *change
+
+	mu    sync.Mutex
+	ended *Reload // the last one; nil: none yet
+}
+
+// change is a generation that is ready to replace the current one.
+type change struct {
+	next *generation
+	done chan error // gets why it could not
+}
+
+func newReloads(life context.Context, p *process) *reloads {
+	return &reloads{p: p, life: life, up: make(chan struct{}), turn: make(chan struct{}, 1), ready: make(chan *change)}
+}
+
+// last returns the last reload; nil: none yet.
+func (l *reloads) last() *Reload {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+var errFixed = errors.New("the routes of this program are code, and cannot be reloaded: restart it")
+
+// reload reads the configuration, checks it, and replaces the current one. by is who
+// asks. Whatever fails before the replacement changes nothing.
+func (l *reloads) reload(by string) (Reload, error) {
+	if l.p.now().app.Reloading == nil {
+		l.p.logger.Info("nothing is reloaded", "by", by, "error", errFixed)
+		return Reload{Error: errFixed.Error()}, errFixed
+	}
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-l.life.Done():
+		return Reload{}, errStopping
+	}
+	begun := time.Now()
+	outcome, err := l.try()
+	if l.life.Err() != nil {
+		return Reload{}, errStopping
+	}
+	r := &Reload{Outcome: outcome, At: time.Now(), Config: l.p.now().config}
+	logger := l.p.logger.With("by", by, "config", r.Config)
+	switch outcome {
+	case reloaded:
+		logger.Info("reloaded: the new configuration runs", "routes", len(l.p.now().m.Routes()), "took", time.Since(begun).Round(time.Millisecond))
+	case unchanged:
+		logger.Info("the configuration has not changed: nothing is reloaded")
+	default:
+		r.Error = plain(err)
+		logger.Error("the configuration cannot be reloaded: the old one goes on", "error", r.Error)
+	}
+	l.p.counts.Reloaded(outcome)
+	l.mu.Lock()
+	l.ended = r
+	l.mu.Unlock()
+	return *r, err
+}
+
+func (l *reloads) try() (outcome string, err error) {
+	now := l.p.now()
+	from := now.app.Reloading
+	if digest, err := from.Digest(); err == nil && digest == from.Loaded { // else Load says why
+		return unchanged, nil
+	}
+	next := &generation{}
+	if next.app, next.o, next.env, err = from.Load(l.life); err != nil {
+		return failed, err
+	}
+	next.app = next.app.withDefaults()
+	next.o = next.o.withDefaults(next.app)
+	if err := next.o.validate(); err != nil {
+		return failed, err
+	}
+	if next.o.State, err = findState(next.o.State); err != nil {
+		return failed, err
+	}
+	if fixed := now.o.fixed(next.o); len(fixed) > 0 {
+		return failed, fmt.Errorf("these settings cannot change while the daemon runs: %s: restart it", strings.Join(fixed, ", "))
+	}
+	next.o.startTimeout, next.o.lockTimeout = now.o.startTimeout, now.o.lockTimeout
+	if err := next.route(l.life, l.p); err != nil {
+		return failed, err
+	}
+	owner := ""
+	if now.src.poller != nil {
+		owner = now.src.poller.Owner()
+	}
+	if err := next.source(l.life, l.p, owner); err != nil {
+		return failed, err
+	}
+	if err := next.src.prepare(l.life); err != nil {
+		return failed, err
+	}
+	c := &change{next, make(chan error, 1)}
+	select {
+	case l.ready <- c:
+	case <-l.life.Done():
+		return failed, errStopping
+	}
+	select {
+	case err = <-c.done:
+	case <-l.life.Done():
+		err = errStopping
+	}
+	if err != nil {
+		return failed, err
+	}
+	return reloaded, nil
+}
+
+// fixed names the settings that differ in next and cannot change in a running process.
+func (o Options) fixed(next Options) (names []string) {
+	differs := func(name string, a, b any) {
+		if !reflect.DeepEqual(a, b) {
+			names = append(names, name)
+		}
+	}
+	differs("name", o.Application, next.Application)
+	differs("daemon.state", o.State, next.State)
+	differs("daemon.listen", o.Listen, next.Listen)
+	differs("daemon.tokenFile", o.TokenFile, next.TokenFile)
+	differs("daemon.allowHosts", o.AllowHosts, next.AllowHosts)
+	differs("daemon.logFormat", o.LogFormat, next.LogFormat)
+	differs("daemon.logLevel", o.LogLevel, next.LogLevel)
+	if _, inTable := statestore.Table(o.State); inTable {
+		differs("aws", []any{o.AWS, o.Region, o.Endpoint}, []any{next.AWS, next.Region, next.Endpoint})
+	}
+	return names
+}
+
+// hangup reloads at a SIGHUP, which may come before the process has begun.
+func (l *reloads) hangup() {
+	select {
+	case <-l.up:
+		_, _ = l.reload("SIGHUP") // logs
+	case <-l.life.Done():
+	}
+}
+
+// watch reloads when the files have changed, until ctx ends. It compares their content,
+// twice the same: an editor may write a file in parts, and Kubernetes replaces a
+// directory by a symbolic link.
+func (l *reloads) watch(ctx context.Context) {
+	if from := l.p.now().app.Reloading; from == nil || !from.Watch {
+		return
+	}
+	digest := func() string {
+		from := l.p.now().app.Reloading
+		d, err := from.Digest()
+		if err != nil {
+			return err.Error()
+		}
+		return d
+	}
+	seen := l.p.now().app.Reloading.Loaded
+	tried := seen
+	for backoff.Sleep(ctx, watchEvery) == nil {
+		before := seen
+		if seen = digest(); seen == before && seen != tried {
+			tried = seen
+			_, _ = l.reload("--watch") // logs
+		}
+	}
+}
+
+// watchEvery is the time between two looks at the files.
+var watchEvery = 2 * time.Second
+
+// handler answers POST /reload once the reload has ended.
+func (l *reloads) handler(state, application string) http.Handler {
+	return meantFor(state, application, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the old routes may drain for the whole grace
+		r, err := l.reload("HTTP")
+		switch {
+		case errors.Is(err, errStopping):
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		case err != nil:
+			http.Error(w, r.Error, http.StatusUnprocessableEntity)
+		default:
+			writeJSON(w, r)
+		}
+	}))
+}
