@@ -91,7 +91,7 @@ func (l *reloads) reload(by string) (Reload, error) {
 		return Reload{}, errStopping
 	}
 	r := &Reload{Outcome: outcome, At: time.Now(), Config: l.p.now().config}
-	logger := l.p.logger.With("by", by, "config", r.Config)
+	logger := everyLine(l.p.logger).With("by", by, "config", r.Config)
 	switch outcome {
 	case reloaded:
 		logger.Info("reloaded: the new configuration runs", "routes", len(l.p.now().m.Routes()), "took", time.Since(begun).Round(time.Millisecond))
