@@ -14,16 +14,10 @@ func reloadCommand(c *cli) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have the running daemon read its configuration again",
-		Long: `Have the running daemon read its configuration again, and wait for the end. The daemon
-checks the new file as sluice validate --connect does. If it is invalid, nothing changes
-and the exit code is 1. Otherwise the daemon settles the records that it has, and goes on
-by the new routes. Items that failed keep their attempts, and routes their pauses.
-
-SIGHUP does the same, and sluice run --watch without being asked. Restart the daemon to
-change name, or of daemon: state, listen, tokenFile, allowHosts, logFormat and logLevel.
-With a state table that goes for aws, too.`,
-		Example: `  sluice validate --connect && sluice reload`,
+		Short: "Reload the running daemon's configuration",
+		Long: `Have the running daemon read its configuration again, as at SIGHUP, and wait for the new
+routes. If the file is invalid, nothing changes and the exit code is 1.`,
+		Example: `  sluice reload --json | jq -r .outcome`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := place.reload(cmd.Context())

@@ -22,7 +22,7 @@ func runCommand(c *cli) *cobra.Command {
 		Use:   "run",
 		Short: "Read the tables' streams and queues, and handle their records",
 		Long: `Read the tables' streams and the queues, and handle their records, until SIGTERM or
-SIGINT. At SIGHUP, or by sluice reload, the daemon reads the configuration again.
+SIGINT.
 
 ` + daemon.Help,
 		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db
