@@ -17,7 +17,7 @@ func reloadCommand(c *cli) *cobra.Command {
 		Short: "Reload the running daemon's configuration",
 		Long: `Have the running daemon read its configuration again, as at SIGHUP, and wait for the new
 routes. If the file is invalid, nothing changes and the exit code is 1.`,
-		Example: `  sluice reload --json | jq -r .outcome`,
+		Example: `  sluice reload`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := place.reload(cmd.Context())

@@ -25,10 +25,7 @@ func runCommand(c *cli) *cobra.Command {
 SIGINT.
 
 ` + daemon.Help,
-		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db
-
-  # From the oldest record that the streams still hold
-  sluice run --start TRIM_HORIZON`,
+		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := c.program(cmd.Context(), cmd.Flags(), false)

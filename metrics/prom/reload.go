@@ -12,15 +12,15 @@ func newReloadMetrics(reg prometheus.Registerer) reloadMetrics {
 	m := reloadMetrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_config_reloads_total",
-			Help: "Reloads of the configuration: reloaded, unchanged, failed.",
+			Help: "Reloads: reloaded, unchanged, failed.",
 		}, []string{"outcome"}),
 		good: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sluice_config_last_reload_successful",
-			Help: "0 if the last reload failed, and the daemon runs an older configuration.",
+			Help: "0 if the last reload failed.",
 		}),
 		at: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sluice_config_last_reload_success_timestamp_seconds",
-			Help: "When the last good configuration was loaded.",
+			Help: "When the configuration was loaded.",
 		}),
 	}
 	for _, outcome := range []string{"reloaded", "unchanged", "failed"} {
