@@ -122,9 +122,9 @@ func (s *sends) note(queue string) {
 }
 
 func (s *sends) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	type entry struct{ Id, MessageBody string } //nolint:revive // of the protocol
+	type entry struct{ Id, MessageBody string }
 	var in struct {
-		QueueName, QueueUrl, MessageBody string //nolint:revive // of the protocol
+		QueueName, QueueUrl, MessageBody string
 		Entries                          []entry
 	}
 	body, err := io.ReadAll(r.Body)

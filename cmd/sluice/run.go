@@ -26,7 +26,7 @@ SIGINT.
 
 ` + daemon.Help,
 		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db`,
-		Args: noArguments,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := c.program(cmd.Context(), cmd.Flags(), false)
 			if err != nil {
