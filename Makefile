@@ -39,6 +39,9 @@ mkdir -p .out; go build -o bin/withstack ./internal/cmd/withstack; \
 	bin/withstack $${search:+--opensearch} $(tool) gotestsum --format pkgname --format-hide-empty-pkg \
 	  --jsonfile .out/$@.json --post-run-command 'bash internal/cmd/withstack/summary'
 endef
+# Tests have memory to spare: less collection is a fifth less CPU time.
+GOGC ?= 400
+test unit: export GOGC := $(GOGC)
 flags := -vet=off -p $$((2 * $(processors))) -timeout 2h
 
 help: ## List the commands

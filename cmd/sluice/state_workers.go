@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/holders"
@@ -18,19 +19,21 @@ type workerState struct {
 	Ended  time.Time     `json:"ended,omitzero"`
 	Shards int           `json:"shards"`
 	Jobs   []string      `json:"jobs,omitempty"` // that it has, such as segments of a backfill
+
+	Report *holders.Report `json:"report,omitempty"` // of the last seconds, of a living worker
 }
 
 // readWorkers returns the workers of an application; none of a state file.
 func readWorkers(ctx context.Context, store statestore.Store, app string) ([]holders.Worker, error) {
 	if shared, ok := store.(holders.Fleet); ok {
-		return shared.Workers(ctx, app)
+		return holders.List(ctx, shared, app)
 	}
 	return nil, nil
 }
 
 func workerStates(all []holders.Worker) (states []workerState) {
 	for _, w := range all {
-		states = append(states, workerState{Name: w.Name, State: w.State, Config: w.Config, Ended: w.Ended, Shards: len(w.Shards), Jobs: w.Jobs})
+		states = append(states, workerState{Name: w.Name, State: w.State, Config: w.Config, Ended: w.Ended, Shards: len(w.Shards), Jobs: w.Jobs, Report: w.Report})
 	}
 	return states
 }
@@ -55,7 +58,7 @@ func addHolders(streams []streamState, workers []holders.Worker) {
 // printWorkers lists the workers that live or have shards, and counts the others. It says
 // so when the configurations of living workers differ.
 func (c *cli) printWorkers(all []workerState) error {
-	t, ended := &table{heads: []string{"  WORKER", "STATE", "SHARDS", "CONFIG"}}, 0
+	t, ended := &table{heads: []string{"  WORKER", "STATE", "SHARDS", "LAG", "HELD", "CONFIG"}}, 0
 	configs := make(map[string]bool)
 	for _, w := range all {
 		if w.State == holders.Living && w.Config != "" {
@@ -65,7 +68,11 @@ func (c *cli) printWorkers(all []workerState) error {
 			ended++
 			continue
 		}
-		t.row("  "+w.Name, w.State, w.Shards, cmp.Or(w.Config, "-"))
+		lag, held := "-", "-"
+		if r := w.Report; r != nil {
+			lag, held = (time.Duration(r.Lag()) * time.Second).String(), strconv.Itoa(r.Held)
+		}
+		t.row("  "+w.Name, w.State, w.Shards, lag, held, cmp.Or(w.Config, "-"))
 	}
 	if len(t.rows) > 0 {
 		if err := t.print(c.stdout, c.stderr, "--json has all of it"); err != nil {

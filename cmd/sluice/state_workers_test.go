@@ -53,6 +53,10 @@ func TestWorkersAreShown(t *testing.T) {
 			{Name: "host/4/D", State: holders.Living, Config: "bbbb2222"},
 			{Name: "host/9/X", State: holders.Living, Shards: []holders.Held{held("shard-4")}}, // claimed between two reads
 		}}
+		of := holders.Reporter{Store: store, App: "shop"}
+		if err := of.Report(t.Context(), "host/1/A", holders.Report{At: now, Held: 7, Tables: []holders.TableReport{{Table: "users"}, {Table: "orders", LagSeconds: 90, Unsettled: 5}}}); err != nil {
+			t.Fatal(err)
+		}
 		a, err := readApplication(t.Context(), store, "shop")
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +67,7 @@ func TestWorkersAreShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"\n  WORKER    STATE   SHARDS  CONFIG\n  host/1/A  living  1       aaaa1111\n  host/2/B  silent  2       cccc3333\n  host/4/D  living  0       bbbb2222\n  host/9/X  living  1       -\n" +
+			"\n  WORKER    STATE   SHARDS  LAG    HELD  CONFIG\n  host/1/A  living  1       1m30s  7     aaaa1111\n  host/2/B  silent  2       -      -     cccc3333\n  host/4/D  living  0       -      -     bbbb2222\n  host/9/X  living  1       -      -     -\n" +
 				"  2 workers ended in the last 7 days\n  the living workers run 2 configurations: each handles its shards by its own. ",
 		} {
 			if !strings.Contains(out.String(), want) {
@@ -99,7 +103,7 @@ shard-4 the beginning - - 1 host/3/C - -`; got != want {
 		data, err := json.Marshal(a)
 		for _, want := range []string{
 			`{"id":"shard-1","finished":false,"owner":"host/1/A","epoch":1,"ownerState":"living","claimed":"1999-12-31T21:00:00Z","moved":"1999-12-31T23:59:55Z"}`,
-			`"workers":[{"name":"host/0/Z","state":"fenced","ended":"1999-12-31T23:00:00Z","shards":0},{"name":"host/1/A","state":"living","config":"aaaa1111","shards":1},`,
+			`"workers":[{"name":"host/0/Z","state":"fenced","ended":"1999-12-31T23:00:00Z","shards":0},{"name":"host/1/A","state":"living","config":"aaaa1111","shards":1,"report":{"at":"2000-01-01T00:00:00Z","tables":[{"table":"orders","lagSeconds":90,"unsettled":5},`,
 		} {
 			if err != nil || !strings.Contains(string(data), want) {
 				t.Errorf("%s, %v\nwant %s", data, err, want)

@@ -30,7 +30,8 @@ func fingerprint(o Options, m sluice.Matcher) string {
 const compareEvery = 10 * time.Minute
 
 // compareFleet warns, once for each change, if living workers of the application run
-// another configuration. It looks again and again until ctx ends.
+// another configuration. It looks again and again until ctx ends, and deletes the reports
+// of workers that were killed.
 func compareFleet(ctx context.Context, fleet holders.Fleet, application, config string, logger *slog.Logger) {
 	told := ""
 	for {
@@ -47,6 +48,7 @@ func compareFleet(ctx context.Context, fleet holders.Fleet, application, config 
 					"application", application, "config", config, "others", found, "workers", len(others), "worker", others[0].Name)
 			}
 			told = found
+			_ = holders.Sweep(ctx, fleet, application, workers) // or the next time
 		}
 		if backoff.Sleep(ctx, compareEvery) != nil {
 			return

@@ -127,3 +127,43 @@ func TestADaemonWithOtherRoutes(t *testing.T) {
 	second := startChild(t, "holding", nil, tb.args(place, "--application", "echo")...)
 	second.until("run another configuration", 1)
 }
+
+// Any worker shows what the others hold, and how their routes are.
+func TestHeldByAnotherWorker(t *testing.T) {
+	tb, place := newTable(t, images), stateTable(t)
+	first := startChild(t, "holding", nil, tb.args(place, "--start", "TRIM_HORIZON")...)
+	first.until("shard started", 1)
+	tb.put("held")
+	first.until("will be tried again", 1)
+	second := startChild(t, "holding", nil, tb.args(place)...)
+	second.until("msg=starting", 1)
+	shows := func(path string, wants ...string) {
+		t.Helper()
+		localtest.Await(t, fmt.Sprint(path, " with ", wants), func() string {
+			_, body := second.ask("GET", path)
+			for _, want := range wants {
+				if !strings.Contains(body, want) {
+					return body
+				}
+			}
+			return ""
+		})
+	}
+	shows("/lanes?format=text", "WORKER", "work   1", "not yet")
+	shows("/api/status", `"held": 1`, `"otherWorkers": [`, `"waitingRecords": 1`)
+	shows("/api/held", `"worker": "`, `"attempts": 1`)
+	shows("/api/workers", `"report": {`, `"held": 1`)
+	first.signal(syscall.SIGTERM)
+	first.exit()
+	store, err := statestore.Open(t.Context(), place, statestore.Options{AWS: func() (aws.Config, error) { return localtest.DynamoDB(t), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	localtest.Await(t, "the report of the second worker alone", func() string {
+		values, err := store.ListValues(t.Context(), "holding", "workers/")
+		if err == nil && len(values) == 1 && strings.Contains(string(values[0].Data), `"held":1`) {
+			return ""
+		}
+		return fmt.Sprintf("%s, %v", values, err)
+	})
+}

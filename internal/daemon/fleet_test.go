@@ -13,15 +13,18 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/state"
 )
 
 // aFleet has these workers at one look after the other, and then fails.
 type aFleet struct {
 	holders.Fleet
 	looks [][]holders.Worker
+	takes time.Duration
 }
 
 func (f *aFleet) Workers(context.Context, string) ([]holders.Worker, error) {
+	time.Sleep(f.takes)
 	if len(f.looks) == 0 {
 		return nil, errors.New("throttled")
 	}
@@ -29,6 +32,8 @@ func (f *aFleet) Workers(context.Context, string) ([]holders.Worker, error) {
 	f.looks = f.looks[1:]
 	return now, nil
 }
+
+func (*aFleet) ListValues(context.Context, string, string) ([]state.Value, error) { return nil, nil }
 
 // A daemon warns of living workers with another configuration, when they come and not
 // while they stay.

@@ -79,11 +79,15 @@ type reading struct {
 func (p *process) begin(ctx context.Context, g *generation) *reading {
 	r := &reading{generation: g, ended: make(chan struct{})}
 	watched, unwatch := context.WithCancel(ctx)
+	telling, told := context.WithCancel(context.WithoutCancel(ctx)) // also while a stop waits for records
 	var watch sync.WaitGroup
-	r.unwatch = func() { unwatch(); watch.Wait() }
+	r.unwatch = func() { unwatch(); told(); watch.Wait() }
 	if p.fleet != nil {
 		p.fleet.Publish(g.config)
 		watch.Go(func() { compareFleet(watched, p.fleet, g.o.Application, g.config, p.logger) })
+		if g.src.poller != nil {
+			watch.Go(func() { g.src.tellOthers(telling, p.fleet, g.o.Application, p.logger) })
+		}
 	}
 	p.show(watched, g)
 	for _, work := range g.background {

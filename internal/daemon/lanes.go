@@ -6,66 +6,70 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/holders"
 )
 
 // lane is an item whose changes wait, as /lanes shows it.
 type lane struct {
-	Source     string  `json:"source"` // stream or backfill
-	Table      string  `json:"table"`
-	Shard      string  `json:"shard,omitempty"`
-	Sequence   string  `json:"sequence,omitempty"` // number of the change that waits; a backfill has none
-	Key        string  `json:"key"`                // a hash of the item's keys, the same for all of its changes while the process lives
-	Route      string  `json:"route"`
-	Attempts   int     `json:"attempts"`
-	AgeSeconds float64 `json:"ageSeconds"`
-	Bytes      int64   `json:"bytes"` // of the change and those behind it
-	Stuck      bool    `json:"stuck"` // its handler does not return
-	Error      string  `json:"error,omitempty"`
-
+	holders.Item
 	age time.Duration
 }
 
 func laneOf(source, table, shard string, h flow.Held) lane {
-	l := lane{
+	return lane{holders.Item{
 		Source: source, Table: table, Shard: shard, Sequence: string(h.Sequence), Key: fmt.Sprintf("%016x", h.KeyHash), Route: h.Route, Attempts: h.Attempts,
-		AgeSeconds: h.Age.Seconds(), Bytes: h.Bytes, Stuck: h.Stuck, age: h.Age,
-	}
-	l.Error = plain(h.Err)
-	return l
+		AgeSeconds: h.Age.Seconds(), Bytes: h.Bytes, Stuck: h.Stuck, Error: plain(h.Err),
+	}, h.Age}
 }
 
-// lanes answers with the items that wait, the oldest first.
-func lanes(held func() []lane) http.Handler {
+// lanes answers with the items that wait, the oldest first, and with what the list lacks.
+func lanes(held func() (all []holders.Item, unlisted []string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all := held()
+		all, unlisted := held()
 		if wantsJSON(r) {
-			if all == nil {
-				all = []lane{}
-			}
-			writeJSON(w, map[string]any{"lanes": all})
+			writeJSON(w, map[string]any{"lanes": all, "unlisted": unlisted})
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		if len(all) == 0 {
-			fmt.Fprintln(w, "no item is held")
-			return
+		head := ""
+		if slices.ContainsFunc(all, func(i holders.Item) bool { return i.Worker != "" }) {
+			head = "WORKER\t"
 		}
 		t := rows(w)
-		fmt.Fprintln(t, "TABLE\tSHARD\tSEQUENCE\tKEY\tROUTE\tATTEMPTS\tAGE\tBYTES\tERROR")
+		if len(all) == 0 {
+			fmt.Fprintln(t, "no item is held")
+		} else {
+			fmt.Fprintln(t, head+"TABLE\tSHARD\tSEQUENCE\tKEY\tROUTE\tATTEMPTS\tAGE\tBYTES\tERROR")
+		}
 		for _, l := range all {
 			why := firstLine(l.Error)
 			if l.Stuck {
 				why = strings.TrimSpace("its handler does not return " + why)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%v\t%d\t%s\n", l.Table, cmp.Or(l.Shard, "-"), cmp.Or(l.Sequence, "-"), l.Key, cmp.Or(l.Route, "-"), l.Attempts, l.age.Round(time.Second), l.Bytes, why)
+			if head != "" {
+				fmt.Fprintf(t, "%s\t", cmp.Or(l.Worker, "this one"))
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%v\t%d\t%s\n", l.Table, cmp.Or(l.Shard, "-"), cmp.Or(l.Sequence, "-"), cmp.Or(l.Key, "-"), cmp.Or(l.Route, "-"), l.Attempts, seconds(l.AgeSeconds), l.Bytes, why)
 		}
 		_ = t.Flush()
+		for _, one := range unlisted {
+			fmt.Fprintln(w, one)
+		}
 	})
+}
+
+func items(lanes []lane) []holders.Item {
+	all := make([]holders.Item, len(lanes))
+	for i, l := range lanes {
+		all[i] = l.Item
+	}
+	return all
 }
 
 // wantsJSON reports whether a client would rather have JSON than text.

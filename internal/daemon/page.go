@@ -9,10 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
@@ -58,6 +55,13 @@ func (d *shown) Status() page.Status {
 		Application: st.Application, Version: st.Version, Config: st.Config, Worker: st.Worker, Started: st.Started, Ready: st.Ready, Reasons: st.Reasons,
 		Tables: []page.Table{}, Queues: []page.Queue{}, Backfills: []page.Backfill{}, Routes: d.routesShown(),
 		Reload: failureOf(st.Reload), Held: st.HeldLanes, Gaps: st.Gaps, DeadLetters: st.DeadLetters, CountedAt: st.CountedAt,
+	}
+	others, err := d.others(fleetOld, countWithin)
+	if addRoutes(p.Routes, others); err != nil {
+		p.Unknown = unknownWorkers(err)
+	}
+	for _, w := range others {
+		p.Held += w.Report.Held
 	}
 	for _, q := range st.Queues {
 		p.Queues = append(p.Queues, page.Queue(q))
@@ -109,16 +113,16 @@ func (d *shown) Tables() []page.Table {
 	if d.src.poller == nil {
 		return nil
 	}
-	owners := make(map[[2]string]string)
-	if d.fleet != nil {
-		workers, _ := d.fleet.get() // without them, owners are missing
-		for _, w := range workers {
-			for _, h := range w.Shards {
-				owners[[2]string{h.StreamARN, h.ShardID}] = w.Name
-			}
+	workers, _ := d.fleet.get(fleetOld, countWithin) // without them, owners are missing
+	owners, me := make(map[[2]string]string), d.src.poller.Owner()
+	for _, w := range workers {
+		for _, h := range w.Shards {
+			owners[[2]string{h.StreamARN, h.ShardID}] = w.Name
 		}
 	}
-	return tablesShown(d.src.poller.Lineage(), d.src.poller.Shards(), owners, d.src.poller.Owner())
+	tables := tablesShown(d.src.poller.Lineage(), d.src.poller.Shards(), owners, me)
+	addTables(tables, others(workers, me))
+	return tables
 }
 
 // streamRetention is how long a stream keeps a record.
@@ -182,16 +186,8 @@ func tablesShown(known []poller.KnownShard, reads []poller.Status, owners map[[2
 }
 
 // Held implements [page.Daemon].
-func (d *shown) Held() []page.Held {
-	lanes := d.src.waiting()
-	all := make([]page.Held, len(lanes))
-	for i, l := range lanes {
-		all[i] = page.Held{
-			Source: l.Source, Table: l.Table, Shard: l.Shard, Sequence: l.Sequence, Key: l.Key, Route: l.Route,
-			Attempts: l.Attempts, AgeSeconds: l.AgeSeconds, Bytes: l.Bytes, Stuck: l.Stuck, Error: l.Error,
-		}
-	}
-	return all
+func (d *shown) Held() ([]holders.Item, []string) {
+	return d.held(fleetOld, countWithin)
 }
 
 // Gaps implements [page.Daemon].
@@ -219,10 +215,7 @@ func (d *shown) Throttle(ctx context.Context, action string, form url.Values) (w
 
 // Workers implements [page.Daemon].
 func (d *shown) Workers(context.Context) ([]holders.Worker, error) {
-	if d.fleet == nil {
-		return nil, nil
-	}
-	return d.fleet.get()
+	return d.fleet.get(fleetOld, countWithin)
 }
 
 // List implements [page.Letters].
@@ -324,48 +317,4 @@ func (d *shown) Settings() page.Settings {
 		s.Values = append(s.Values, page.Setting{Name: one.name, Value: value})
 	}
 	return s
-}
-
-// fleetView reads the workers of the state table for no more than who looks at the page
-// needs: a list reads a row of each shard.
-type fleetView struct {
-	fleet       holders.Fleet
-	application string
-
-	reading singleflight.Group
-
-	mu   sync.Mutex
-	last []holders.Worker
-	err  error
-	at   time.Time
-}
-
-const fleetEvery = 15 * time.Second
-
-// get returns workers that are at most fleetEvery old, or while a list hangs, those
-// before.
-func (v *fleetView) get() ([]holders.Worker, error) {
-	v.mu.Lock()
-	due := time.Since(v.at) >= fleetEvery
-	v.mu.Unlock()
-	if due {
-		select {
-		case <-v.reading.DoChan("", func() (any, error) { v.read(); return nil, nil }):
-		case <-time.After(countWithin):
-		}
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.last, v.err
-}
-
-func (v *fleetView) read() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	workers, err := v.fleet.Workers(ctx, v.application)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.at, v.err = time.Now(), err; err == nil {
-		v.last = workers
-	}
 }

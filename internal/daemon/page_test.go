@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -198,26 +199,78 @@ func TestTablesShown(t *testing.T) {
 	}
 }
 
-// The workers are listed at most every fleetEvery, and the last list stays when a list
-// fails.
+// The workers are listed while somebody looks. Nobody gets an old list for a new one.
 func TestFleetView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := []holders.Worker{{Name: "a"}}
-		fleet := &aFleet{looks: [][]holders.Worker{one, {{Name: "b"}}}}
+		of := func(name string) []holders.Worker { return []holders.Worker{{Name: name}} }
+		fleet := &aFleet{takes: time.Second, looks: [][]holders.Worker{of("a"), of("b"), of("c")}}
 		v := &fleetView{fleet: fleet}
-		for range 3 {
-			if got, err := v.get(); err != nil || len(got) != 1 || got[0].Name != "a" || len(fleet.looks) != 1 {
-				t.Errorf("%v, %v, %d looks left", got, err, len(fleet.looks))
+		want := func(name string, age, takes time.Duration) {
+			t.Helper()
+			begun := time.Now()
+			got, err := v.get(age, countWithin)
+			if took := time.Since(begun); took != takes || name == "" && (len(got) > 0 || err == nil) || name != "" && (err != nil || len(got) != 1 || got[0].Name != name) {
+				t.Errorf("%v, %v, after %v; want %q after %v", got, err, took, name, takes)
 			}
 		}
-		for range 2 {
-			time.Sleep(fleetEvery)
-			_, _ = v.get()
+		want("a", fleetOld, time.Second)
+		time.Sleep(fleetEvery - time.Second)
+		want("a", 0, 0) // nothing is newer than the last list
+		time.Sleep(time.Second)
+		want("a", fleetOld, 0)
+		time.Sleep(2 * time.Second)
+		want("b", fleetOld, 0)
+		time.Sleep(fleetEvery)
+		want("c", fleetEvery, time.Second)
+
+		fleet.takes = countWithin + time.Second
+		time.Sleep(fleetOld)
+		for i := range 3 { // one page waits once
+			want("", fleetOld, []time.Duration{countWithin, 0, 0}[i])
 		}
-		if got, err := v.get(); err == nil || len(got) != 1 || got[0].Name != "b" {
-			t.Errorf("after a failure: %v, %v", got, err)
+		time.Sleep(time.Second)
+		if _, err := v.get(fleetOld, countWithin); err == nil || !strings.Contains(err.Error(), "throttled") {
+			t.Errorf("after a failure: %v", err)
 		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
 	})
+	if all, err := (*fleetView)(nil).get(0, 0); all != nil || err != nil {
+		t.Errorf("of a file: %v, %v", all, err)
+	}
+}
+
+// A worker's page has what other workers report, beside its own.
+func TestOtherWorkersAreShown(t *testing.T) {
+	one := func(name string, r holders.Report) holders.Worker {
+		return holders.Worker{Name: name, State: holders.Living, Report: &r}
+	}
+	workers := []holders.Worker{
+		one("me", holders.Report{Held: 9}), {Name: "silent"},
+		one("b", holders.Report{
+			Tables: []holders.TableReport{{Table: "orders", LagSeconds: 7200, Unsettled: 5}, {Table: "users"}, {Table: "of a newer configuration", LagSeconds: 9}},
+			Routes: []holders.RouteReport{{Route: "send", State: "outage"}, {Route: "removed", State: "outage"}}, Items: []holders.Item{{Worker: "b", AgeSeconds: 45}}, Held: 3,
+		}),
+		one("c", holders.Report{Tables: []holders.TableReport{{Table: "orders", LagSeconds: 60, Unsettled: 1}}}),
+	}
+	others := others(aged(workers, 5*time.Second), "me")
+	if len(others) != 2 || others[0].Name != "b" || others[1].Name != "c" || workers[2].Report.Items[0].AgeSeconds != 45 {
+		t.Fatalf("%+v", others)
+	}
+	tables := []page.Table{{Table: "orders", LagSeconds: 100, Unsettled: 10, HoursToLoss: 23.9}, {Table: "users", HoursToLoss: page.Unknown}}
+	addTables(tables, others)
+	if got := fmt.Sprint(tables); got != "[{orders 7200 22 16 0 0 0 []} {users 0 24 0 0 0 0 []}]" {
+		t.Error(got)
+	}
+	routes := []page.Route{{Route: "index"}, {Route: "send"}}
+	addRoutes(routes, others)
+	if len(routes[0].Others) != 0 || len(routes[1].Others) != 1 || routes[1].Others[0].Worker != "b" || routes[1].Others[0].State != "outage" {
+		t.Errorf("%+v", routes)
+	}
+	got, unlisted := addItems([]holders.Item{{AgeSeconds: 70}, {AgeSeconds: 3}}, others, errors.New("timeout"))
+	if len(got) != 3 || got[1].Worker != "b" || got[1].AgeSeconds != 50 || fmt.Sprint(unlisted) != "[worker b holds 2 more what other workers do is not known: timeout]" {
+		t.Errorf("%+v %q", got, unlisted)
+	}
 }
 
 func TestAcknowledgeSome(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/holders"
 )
 
 // present puts the error of the call that runs in place of the last call's, once it
@@ -99,10 +100,10 @@ func (c *calls) lanes(held []lane) []lane {
 		case one.of.sequence == "":
 			source = "queue"
 		}
-		held = append(held, lane{
+		held = append(held, lane{holders.Item{
 			Source: source, Table: one.of.table, Shard: one.of.shard, Sequence: one.of.sequence, Route: one.route,
-			Attempts: 1, AgeSeconds: age.Seconds(), Error: plain(one.err), age: age,
-		})
+			Attempts: 1, AgeSeconds: age.Seconds(), Error: plain(one.err),
+		}, age})
 	}
 	slices.SortStableFunc(held, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
 	return held

@@ -114,10 +114,15 @@ func (p *process) endpoints(ctx context.Context, g *generation) http.Handler {
 	o, src := g.o, g.src
 	of := &letterServer{ctx: ctx, box: p.box, routes: g.m, fetch: Fetch(g.aws("dynamodb")), logger: p.logger}
 	dlq, routes := of.handler(o.State), p.throttles.routes(o.State)
+	now := func() status { return p.status(g) }
+	seen := &shown{letterServer: of, o: o, src: src, status: now}
+	if p.fleet != nil {
+		seen.fleet = &fleetView{fleet: p.fleet, application: o.Application}
+	}
 	answers := endpoints{
 		"GET /gaps":              listGaps(src, o.Repairs),
 		"POST /gaps/acknowledge": acknowledgeGaps(src, p.logger),
-		"GET /lanes":             lanes(src.waiting),
+		"GET /lanes":             lanes(func() ([]holders.Item, []string) { return seen.held(fleetEvery, listWithin) }),
 		"/deadletters":           dlq, "/deadletters/": dlq,
 		"POST /park": Parking(o.State, o.Application, src, p.logger),
 		"/routes":    routes, "/routes/": routes,
@@ -127,11 +132,6 @@ func (p *process) endpoints(ctx context.Context, g *generation) http.Handler {
 		answers["/debug/pprof/"] = profiles()
 	}
 	answers = protected(p.guard, answers)
-	now := func() status { return p.status(g) }
-	seen := &shown{letterServer: of, o: o, src: src, status: now}
-	if p.fleet != nil {
-		seen.fleet = &fleetView{fleet: p.fleet, application: o.Application}
-	}
 	addPage(answers, p.guard, seen, statusPage(now), p.unready)
 	mux := http.NewServeMux()
 	for pattern, h := range answers {

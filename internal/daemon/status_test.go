@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/streamtest"
@@ -155,13 +156,32 @@ func TestLaneTells(t *testing.T) {
 	l := laneOf("backfill", "t", "", flow.Held{KeyHash: 255, Stuck: true, Age: time.Minute})
 	of := laneOf("stream", "t", "s1", flow.Held{KeyHash: 1, Sequence: "977119800000398701107540001", Attempts: 2, Route: "r", Bytes: 9})
 	w := httptest.NewRecorder()
-	lanes(func() []lane { return []lane{l, of} }).ServeHTTP(w, httptest.NewRequest("GET", "/lanes", nil))
+	var others []holders.Worker
+	var failed error
+	h := lanes(func() ([]holders.Item, []string) { return addItems(items([]lane{l, of}), others, failed) })
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/lanes", nil))
 	want := `TABLE  SHARD  SEQUENCE                     KEY               ROUTE  ATTEMPTS  AGE   BYTES  ERROR
 t      -      -                            00000000000000ff  -      0         1m0s  0      its handler does not return
 t      s1     977119800000398701107540001  0000000000000001  r      2         0s    9      
 `
 	if got := w.Body.String(); got != want {
 		t.Errorf("%s", got)
+	}
+	others = []holders.Worker{{Name: "h/2/B", Report: &holders.Report{Held: 3, Items: []holders.Item{{Worker: "h/2/B", Table: "t", Route: "r", AgeSeconds: 30}}}}}
+	failed = errors.New("timeout")
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/lanes", nil))
+	if got := w.Body.String(); !strings.Contains(got, "\nthis one  t      s1 ") || !strings.Contains(got, "\nh/2/B     t      -  ") || !strings.HasSuffix(got, "\nworker h/2/B holds 2 more\nwhat other workers do is not known: timeout\n") {
+		t.Errorf("%s", got)
+	}
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/lanes?format=json", nil))
+	var body struct {
+		Lanes    []holders.Item
+		Unlisted []string
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || len(body.Lanes) != 3 || body.Lanes[1].Worker != "h/2/B" || body.Lanes[0].Worker != "" || len(body.Unlisted) != 2 {
+		t.Errorf("%v: %s", err, w.Body)
 	}
 }
 

@@ -86,7 +86,7 @@ var rules = []rule{
 	{pkgs: "internal/statestore", ours: []string{"state/...", "internal/access", "internal/awserror", "internal/holders", "internal/staterules"}},
 	{pkgs: "state/...", ours: []string{"internal/access", "internal/staterules"}},
 	{pkgs: "internal/staterules", stdOnly: true},
-	{pkgs: "internal/holders", stdOnly: true},
+	{pkgs: "internal/holders", ours: []string{"state"}, stdOnly: true},
 	{pkgs: "internal/pauses", ours: []string{"state"}, stdOnly: true},
 	{pkgs: "state/statetest", ours: []string{"internal/staterules", "state"}},
 	// What handlers ask for, and sinks do.

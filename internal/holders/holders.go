@@ -4,10 +4,13 @@ package holders
 import (
 	"context"
 	"time"
+
+	"github.com/sluicehq/sluice/state"
 )
 
 // Fleet is a state that several processes share.
 type Fleet interface {
+	state.Values
 	// Publish sets the fingerprint of this process's configuration.
 	Publish(config string)
 	// Workers lists the workers of an application, ordered by name: those that live,
@@ -23,6 +26,7 @@ type Worker struct {
 	Ended  time.Time // when it was fenced, by the clock of who did it; zero if unknown
 	Shards []Held    // ordered by stream and id; those of a fenced worker wait for a claim
 	Jobs   []string  // other work that it has claimed, such as segments of a backfill
+	Report *Report   // nil: not known; see [List]
 }
 
 // State says whether a worker lives.

@@ -37,7 +37,10 @@ func (s *server) api(get func(string, func(http.ResponseWriter, *http.Request) e
 		}
 		return map[string][]Shard{"shards": all}, nil
 	})
-	of("held", func(*http.Request) (any, error) { return map[string][]Held{"held": notNil(s.Held())}, nil })
+	of("held", func(*http.Request) (any, error) {
+		all, unlisted := s.Held()
+		return map[string]any{"held": notNil(all), "unlisted": notNil(unlisted)}, nil
+	})
 	of("gaps", func(*http.Request) (any, error) { return map[string][]Gap{"gaps": notNil(s.Gaps())}, nil })
 	of("workers", func(r *http.Request) (any, error) {
 		all, err := s.Workers(r.Context())
@@ -59,16 +62,17 @@ func notNil[T any](all []T) []T {
 
 // worker is a worker of a fleet.
 type worker struct {
-	Name   string        `json:"name"`
-	State  holders.State `json:"state"`
-	Config string        `json:"config,omitempty"` // fingerprint
-	Shards int           `json:"shards"`
-	Jobs   []string      `json:"jobs,omitempty"`
-	Ended  string        `json:"ended,omitempty"`
+	Name   string          `json:"name"`
+	State  holders.State   `json:"state"`
+	Config string          `json:"config,omitempty"` // fingerprint
+	Shards int             `json:"shards"`
+	Jobs   []string        `json:"jobs,omitempty"`
+	Ended  string          `json:"ended,omitempty"`
+	Report *holders.Report `json:"report,omitempty"` // of the last seconds, of a living worker
 }
 
 func workerOf(w holders.Worker) worker {
-	return worker{Name: w.Name, State: w.State, Config: w.Config, Shards: len(w.Shards), Jobs: w.Jobs, Ended: stamp(w.Ended)}
+	return worker{Name: w.Name, State: w.State, Config: w.Config, Shards: len(w.Shards), Jobs: w.Jobs, Ended: stamp(w.Ended), Report: w.Report}
 }
 
 // worstOf leaves each table the n shards that lag most.

@@ -39,7 +39,7 @@ func TestAPI(t *testing.T) {
 	if !slices.Equal(ids, []string{"s-1", "s-2", "s-3", "u-1"}) || shards.Shards[2].Parent != "s-1" || shards.Shards[2].Owner != "host/2/B" {
 		t.Errorf("shards %+v", shards)
 	}
-	var held struct{ Held []Held }
+	var held struct{ Held []holders.Item }
 	get("held", &held)
 	var gaps struct{ Gaps []Gap }
 	get("gaps", &gaps)
@@ -183,7 +183,7 @@ func large(t testing.TB) *fake {
 		}
 	}
 	for range 1000 {
-		f.held = append(f.held, Held{Source: "stream", Table: "orders", Key: "00ff", Route: "search", Error: strings.Repeat("e", 1000)})
+		f.held = append(f.held, holders.Item{Source: "stream", Table: "orders", Key: "00ff", Route: "search", Error: strings.Repeat("e", 1000)})
 	}
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/holders"
 )
 
 const (
@@ -26,7 +27,7 @@ type overview struct {
 	Lag     float64 // the largest
 	Rate    float64 // calls a second, of all routes
 	Letters int
-	Oldest  []Held
+	Oldest  []holders.Item
 	Shards  []Shard // that lag most, of all tables
 	More    int     // shards that lag less
 }
@@ -57,12 +58,12 @@ func (s *server) seen() overview {
 		return cmp.Or(cmp.Compare(badness(b), badness(a)), cmp.Compare(b.Failing, a.Failing))
 	})
 	for _, r := range o.Routes {
-		o.Rate += r.Last.Rate()
+		o.Rate += r.Rate()
 	}
 	for _, c := range o.DeadLetters {
 		o.Letters += c.N
 	}
-	o.Oldest = s.Held()
+	o.Oldest, _ = s.Held()
 	o.Oldest = o.Oldest[:min(len(o.Oldest), worst)]
 	o.alarm()
 	return o
@@ -88,6 +89,19 @@ func (o *overview) alarm() {
 		} else {
 			others = append(others, alarm{Text: reason})
 		}
+	}
+	for _, r := range o.Routes {
+		for state, at := range r.elsewhere() {
+			note := alarm{fmt.Sprintf("route %q: %s at %s, such as %s", r.Route, state, plural(len(at), "other worker"), at[0].Worker), "#routes"}
+			if strings.HasSuffix(state, "outage") {
+				outages = append(outages, note)
+			} else {
+				o.Notes = append(o.Notes, note)
+			}
+		}
+	}
+	if o.Unknown != "" {
+		o.Notes = append(o.Notes, alarm{o.Unknown, "/page/workers"})
 	}
 	o.Alarms = append(append(o.Alarms, outages...), others...)
 	if o.Reload != "" {
@@ -148,15 +162,16 @@ func badness(r Route) int {
 
 // held shows the items that wait.
 func (s *server) held(w http.ResponseWriter, r *http.Request) error {
-	all := s.Held()
+	all, unlisted := s.Held()
 	if route := r.URL.Query().Get("route"); route != "" {
-		all = slices.DeleteFunc(all, func(h Held) bool { return h.Route != route })
+		all = slices.DeleteFunc(all, func(h holders.Item) bool { return h.Route != route })
 	}
 	p := paged(r, len(all))
 	return s.live(w, "held", "Held items", struct {
-		Held []Held
+		Held     []holders.Item
+		Unlisted []string
 		part
-	}{all[p.From:p.To], p})
+	}{all[p.From:p.To], unlisted, p})
 }
 
 // letterLink is where the letters of a count are.

@@ -27,12 +27,13 @@ const hostile = `"><script>alert(1)</script><img src=x onerror=alert(2)>'` + "\x
 
 // fake is a daemon with dead letters in memory.
 type fake struct {
-	status  Status
-	tables  []Table
-	held    []Held
-	gaps    []Gap
-	workers []holders.Worker
-	box     *letters.Box
+	status   Status
+	tables   []Table
+	held     []holders.Item
+	unlisted []string
+	gaps     []Gap
+	workers  []holders.Worker
+	box      *letters.Box
 
 	acknowledged []string
 	throttled    []string // actions with their forms
@@ -43,7 +44,7 @@ type fake struct {
 
 func (f *fake) Status() Status                                    { return f.status }
 func (f *fake) Tables() []Table                                   { return slices.Clone(f.tables) }
-func (f *fake) Held() []Held                                      { return slices.Clone(f.held) }
+func (f *fake) Held() ([]holders.Item, []string)                  { return slices.Clone(f.held), f.unlisted }
 func (f *fake) Gaps() []Gap                                       { return f.gaps }
 func (f *fake) Workers(context.Context) ([]holders.Worker, error) { return f.workers, nil }
 func (f *fake) Settings() Settings {
@@ -137,11 +138,16 @@ func newFake(t testing.TB) *fake {
 		Reasons: []string{`route "search" fails for every record since 03:12: ` + hostile},
 		Routes: []Route{
 			{Route: "send", State: "works", Last: hour[50], Hour: hour[:100]},
-			{Route: "search", State: "outage", Since: now.Add(-time.Minute), Failing: 12, Waiting: 1234, Error: hostile, Last: hour[119], Hour: hour},
+			{Route: "search", State: "outage", Since: now.Add(-time.Minute), Failing: 12, Waiting: 1234, Error: hostile, Last: hour[119], Hour: hour, Others: []RouteAt{
+				{"host/4/D", holders.RouteReport{Route: "search", State: "works", PerSecond: 1000}},
+				{"host/3/C", holders.RouteReport{Route: "search", State: "partial outage", PerSecond: 2, Failing: 3, Error: hostile}},
+				{"e", holders.RouteReport{State: "partial outage"}}, {"f", holders.RouteReport{State: "partial outage"}}, {"g", holders.RouteReport{State: "partial outage"}},
+				{"h", holders.RouteReport{State: "partial outage"}}, {"i", holders.RouteReport{State: "partial outage"}}, {"j", holders.RouteReport{State: "works", Failing: 1}},
+			}},
 			{Route: "notify", State: "overloaded", Since: now.Add(-time.Minute), Limit: 7, Error: "429"},
 			{Route: "a b&c", State: "works", Throttle: &Throttle{Paused: true, Text: "paused for 1h0m0s"}},
 		},
-		Queues: []Queue{{"jobs", 3, 61}}, Backfills: []Backfill{{"orders", 500, 2000, false}, {"old", 7, 7, true}}, Held: 2, Gaps: 1,
+		Queues: []Queue{{"jobs", 3, 61}}, Backfills: []Backfill{{"orders", 500, 2000, false}, {"old", 7, 7, true}}, Held: 2, Gaps: 1, Unknown: "what other workers do is not known: timeout",
 		DeadLetters: []deadletter.Count{{Route: "send", Table: "test", Kind: "record", N: 3}}, CountedAt: now,
 	}
 	f.tables = []Table{
@@ -152,9 +158,10 @@ func newFake(t testing.TB) *fake {
 		}},
 		{Table: "users", HoursToLoss: 24, Open: 1, Reading: 1, Shards: []Shard{{Table: "users", ID: "u-1", State: Open, Reading: true, Owner: "host/1/A", HoursToLoss: 24, LastPoll: now}}},
 	}
-	f.held = []Held{{Source: "stream", Table: "orders", Shard: "s-2", Key: "00ff", Route: "search", Attempts: 4, AgeSeconds: 90, Bytes: 4096, Error: hostile}, {Source: "queue", Table: "jobs", Stuck: true, Route: "send", AgeSeconds: 3}}
+	f.held = []holders.Item{{Source: "stream", Table: "orders", Shard: "s-2", Key: "00ff", Route: "search", Attempts: 4, AgeSeconds: 90, Bytes: 4096, Error: hostile}, {Worker: "host/3/C", Source: "queue", Table: "jobs", Stuck: true, Route: "send", AgeSeconds: 3}}
+	f.unlisted = []string{"worker host/3/C holds 42 more"}
 	f.gaps = []Gap{{ID: "0123456789abcdef", Table: "orders", Found: now, Lost: "table orders shard s-2: " + hostile, Repair: []string{"sluice audit --repair"}}}
-	f.workers = []holders.Worker{{Name: "host/1/A", State: holders.Living, Config: "1a2b3c4d", Shards: make([]holders.Held, 2)}, {Name: "host/2/B", State: holders.Silent}, {Name: "host/3/C", State: holders.Living, Config: "ffff"}, {Name: "old", State: holders.Fenced}}
+	f.workers = []holders.Worker{{Name: "host/1/A", State: holders.Living, Config: "1a2b3c4d", Shards: make([]holders.Held, 2)}, {Name: "host/2/B", State: holders.Silent}, {Name: "host/3/C", State: holders.Living, Config: "ffff", Report: &holders.Report{Held: 4321, Tables: []holders.TableReport{{Table: "orders", LagSeconds: 3600}}}}, {Name: "old", State: holders.Fenced}}
 	return f
 }
 
@@ -266,16 +273,16 @@ func TestPages(t *testing.T) {
 	id := f.park(t, 1, `{"pk":{"S":"o-1"},"note":{"S":"<script>alert(3)</script>"},"gone":{"N":"1"},"same":{"S":"x"}}`, `{"pk":{"S":"o-1"},"note":{"S":"new"},"fresh":{"BOOL":true},"same":{"S":"x"}}`)
 	h := f.handler()
 	for path, wants := range map[string][]string{
-		"/":                                    {"not ready", "In 4 h 0 min the stream deletes", "1 gap: records were lost", "outage", "<svg", "12", "overloaded", "429", "route a b&amp;c is paused for 1h0m0s", "/page/route?route=a%20b%26c", "orders", "s-2", "25 %", "finished", "00ff", "handler does not return", "&lt;script&gt;"},
+		"/":                                    {"not ready", "In 4 h 0 min the stream deletes", "1 gap: records were lost", "outage", "<svg", "12", "overloaded", "429", "route a b&amp;c is paused for 1h0m0s", "/page/route?route=a%20b%26c", "orders", "s-2", "25 %", "finished", "00ff", "handler does not return", "&lt;script&gt;", "route &#34;search&#34;: partial outage at 6 other workers, such as host/3/C", "And at", "2 more workers", "not known: timeout", "At worker host/3/C:", "3 items failing", "worker host/3/C</small>"},
 		"/page/shards":                         {"s-2", "s-3", "child of s-1", "host/2/B", "1 shard settled"},
 		"/page/shards?settled=1&order=lag":     {"s-1", "settled"},
 		"/page/shards?table=users":             {"u-1", "selected>users"},
-		"/page/held":                           {"00ff", "&lt;script&gt;"},
+		"/page/held":                           {"00ff", "&lt;script&gt;", "host/3/C holds 42 more"},
 		"/page/held?route=send":                {"handler does not return"},
 		"/page/gaps":                           {"Acknowledge…", "&lt;script&gt;"},
 		"/page/gaps/0123456789abcdef":          {"sluice audit --repair", `method="post"`},
 		"/page/route?route=a+b%26c":            {"An operator has paused for 1h0m0s", "Resume now", `value="1h"`},
-		"/page/workers":                        {"host/1/A", "silent", "<strong>ffff</strong>", "different configurations", "1 worker"},
+		"/page/workers":                        {"host/1/A", "4\u2009321", "1 h 0 min", "silent", "<strong>ffff</strong>", "different configurations", "1 worker"},
 		"/page/settings":                       {"v1.2.3", "&lt;script&gt;"},
 		"/page/letters":                        {letters.ShortID(id), `value="` + id + `"`, "&lt;script&gt;"},
 		"/page/letters?key=pk%3Do-1":           {letters.ShortID(id), "Clear"},

@@ -3,7 +3,9 @@ package page
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -17,7 +19,9 @@ import (
 type Daemon interface {
 	Status() Status
 	Tables() []Table // each with all of its shards, in any order
-	Held() []Held    // the oldest first
+	// Held lists items that wait, the oldest first: of other workers the oldest alone.
+	// unlisted says what the list lacks.
+	Held() (all []holders.Item, unlisted []string)
 	Gaps() []Gap
 	// Acknowledge acknowledges the gaps with these ids.
 	Acknowledge(ctx context.Context, ids []string) error
@@ -64,18 +68,18 @@ type Status struct {
 	Tables      []Table            `json:"tables"`           // each with the shards that lag most
 	Queues      []Queue            `json:"queues"`
 	Backfills   []Backfill         `json:"backfills"`
-	Routes      []Route            `json:"routes"` // in the order of the configuration
-	Held        int                `json:"held"`   // items that wait
-	Gaps        int                `json:"gaps"`   // that nobody has acknowledged
+	Routes      []Route            `json:"routes"`            // in the order of the configuration
+	Held        int                `json:"held"`              // items that wait, at all workers
+	Unknown     string             `json:"unknown,omitempty"` // why other workers are missing
+	Gaps        int                `json:"gaps"`              // that nobody has acknowledged
 	DeadLetters []deadletter.Count `json:"deadLetters"`
 	CountedAt   time.Time          `json:"deadLettersCountedAt,omitzero"`
 }
 
-// Hours is the time until a stream deletes the oldest record that is not settled, of the
-// shards that this worker reads.
+// Hours is the time until a stream deletes the oldest record that is not settled.
 type Hours float64
 
-// Unknown is the time of shards that this worker does not read; null in JSON.
+// Unknown is the time of a shard that this worker does not read; null in JSON.
 const Unknown Hours = -1
 
 // MarshalJSON implements [json.Marshaler].
@@ -103,7 +107,8 @@ func (h Hours) less(other Hours) Hours {
 	return h
 }
 
-// Table is a table whose stream is read.
+// Table is a table whose stream is read. Lag, hours and unsettled are of all workers whose
+// report is known; of another worker, a lag under 10 s counts as none.
 type Table struct {
 	Table       string  `json:"table"`
 	LagSeconds  float64 `json:"lagSeconds"` // the largest of its shards
@@ -165,8 +170,41 @@ type Route struct {
 	Limit    int       `json:"concurrencyLimit"` // learned; 0: none
 	Error    string    `json:"error,omitempty"`  // of the last call that failed
 	Throttle *Throttle `json:"throttle,omitempty"`
-	Last     Point     `json:"last"` // the newest whole point of Hour
-	Hour     []Point   `json:"hour"` // the oldest first
+	Last     Point     `json:"last"`                   // the newest whole point of Hour
+	Hour     []Point   `json:"hour"`                   // the oldest first
+	Others   []RouteAt `json:"otherWorkers,omitempty"` // with calls or a trouble
+}
+
+// RouteAt is the route at another worker.
+type RouteAt struct {
+	Worker string `json:"worker"`
+	holders.RouteReport
+}
+
+// Rate is the calls a second of all workers.
+func (r Route) Rate() float64 {
+	rate := r.Last.Rate()
+	for _, o := range r.Others {
+		rate += o.PerSecond
+	}
+	return rate
+}
+
+// Troubles are the other workers at which the route fails.
+func (r Route) Troubles() []RouteAt {
+	return slices.DeleteFunc(slices.Clone(r.Others), func(o RouteAt) bool { return !o.Troubled() })
+}
+
+// elsewhere groups them by the state, the worst first.
+func (r Route) elsewhere() iter.Seq2[string, []RouteAt] {
+	return func(yield func(string, []RouteAt) bool) {
+		for _, state := range []string{"outage", "partial outage", "recovering", "overloaded"} {
+			at := slices.DeleteFunc(r.Troubles(), func(o RouteAt) bool { return o.State != state })
+			if len(at) > 0 && !yield(state, at) {
+				return
+			}
+		}
+	}
 }
 
 // Points of a route: one for each PointEvery of the last hour.
@@ -188,21 +226,6 @@ type Point struct {
 // Rate is the calls a second.
 func (p Point) Rate() float64 {
 	return float64(p.Done+p.Skipped+p.Failed+p.Parked) / PointEvery.Seconds()
-}
-
-// Held is an item whose changes wait.
-type Held struct {
-	Source     string  `json:"source"` // stream, backfill or queue
-	Table      string  `json:"table"`
-	Shard      string  `json:"shard,omitempty"`
-	Sequence   string  `json:"sequence,omitempty"`
-	Key        string  `json:"key"` // a hash
-	Route      string  `json:"route"`
-	Attempts   int     `json:"attempts"`
-	AgeSeconds float64 `json:"ageSeconds"`
-	Bytes      int64   `json:"bytes"`
-	Stuck      bool    `json:"stuck"`
-	Error      string  `json:"error,omitempty"`
 }
 
 // Gap is a range of a shard that was lost unread, and that nobody has acknowledged.

@@ -149,6 +149,7 @@ func (c *copier) taken(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	values = slices.DeleteFunc(values, func(v state.Value) bool { return holders.IsReport(v.Name) })
 	letters, err := c.to.ListLetters(ctx, c.app, "", 1)
 	if err != nil {
 		return err
@@ -317,6 +318,9 @@ func (c *copier) values(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	for _, v := range values {
+		if holders.IsReport(v.Name) {
+			continue
+		}
 		if !c.dry {
 			if err := c.to.PutValue(ctx, c.app, v.Name, v.Data); err != nil {
 				return n, err

@@ -70,9 +70,20 @@ func (r *reader) begin(ctx context.Context, iterator string) *call {
 				c.err = panicked(v)
 			}
 		}()
+		growStack()
 		c.body, c.err = r.api.GetRecords(ctx, iterator, limit)
 	}()
 	return c
+}
+
+// growStack makes room for the SDK's deep calls while the stack is short. Else the runtime
+// copies the stack several times during each request: a quarter of its CPU time
+// (BenchmarkCall).
+//
+//go:noinline
+func growStack() {
+	var room [24 << 10]byte
+	runtime.KeepAlive(&room)
 }
 
 // drop cancels a call made ahead and waits for its end.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/benchdata"
+	"github.com/sluicehq/sluice/internal/streamsapi"
 	"github.com/sluicehq/sluice/sources/poller/internal/quota"
 	"github.com/sluicehq/sluice/state"
 )
@@ -388,4 +391,25 @@ func BenchmarkBacklog(b *testing.B) {
 	r.drop()
 	slices.Sort(idle)
 	b.ReportMetric(float64(idle[len(idle)/2]), "idle-ns/op")
+}
+
+// BenchmarkCall is a request of an idle shard: the SDK's share, and a new stack.
+func BenchmarkCall(b *testing.B) {
+	cfg := newStub().config()
+	cfg.HTTPClient = answering(`{"Records":[],"NextShardIterator":"next"}`)
+	r := &reader{api: streamsapi.New(cfg), timeout: time.Minute, limit: 1000}
+	for b.Loop() {
+		c := r.begin(b.Context(), "iterator")
+		<-c.done
+		if c.cancel(); c.err != nil {
+			b.Fatal(c.err)
+		}
+	}
+}
+
+// answering answers each request with this body.
+type answering string
+
+func (a answering) Do(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Request: r, Body: io.NopCloser(strings.NewReader(string(a))), ContentLength: int64(len(a))}, nil
 }

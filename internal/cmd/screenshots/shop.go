@@ -21,14 +21,14 @@ type shop struct {
 	page.Daemon // nil: the pictures ask for nothing else
 	status      page.Status
 	tables      []page.Table
-	held        []page.Held
+	held        []holders.Item
 	box         *letters.Box
 	letter      string // the id of a dead letter
 }
 
 func (s *shop) Status() page.Status                               { return s.status }
 func (s *shop) Tables() []page.Table                              { return s.tables }
-func (s *shop) Held() []page.Held                                 { return s.held }
+func (s *shop) Held() ([]holders.Item, []string)                  { return s.held, nil }
 func (s *shop) Gaps() []page.Gap                                  { return nil }
 func (s *shop) Workers(context.Context) ([]holders.Worker, error) { return nil, nil }
 
@@ -85,7 +85,7 @@ func newShop(ctx context.Context) (*shop, error) {
 		s.tables = append(s.tables, t)
 	}
 	for n := range 3 {
-		s.held = append(s.held, page.Held{Source: "stream", Table: "products", Key: fmt.Sprintf("%012x", 0xa1b2c3d4e5f6>>n), Route: "search", Attempts: 24 - n, AgeSeconds: 252 - float64(3*n), Bytes: 2048, Error: search.Error})
+		s.held = append(s.held, holders.Item{Source: "stream", Table: "products", Key: fmt.Sprintf("%012x", 0xa1b2c3d4e5f6>>n), Route: "search", Attempts: 24 - n, AgeSeconds: 252 - float64(3*n), Bytes: 2048, Error: search.Error})
 	}
 	rec := streamtest.Modify("orders",
 		`{"pk":{"S":"o-4711"},"entityType":{"S":"order"},"status":{"S":"packed"},"total":{"N":"129.90"},"parcels":{"L":[{"S":"p-1"}]}}`,
