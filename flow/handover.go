@@ -40,8 +40,8 @@ type handed struct {
 }
 
 // HandOver prepares the end of all flows of g, before a Group of new routes inherits
-// from it. Close then waits for neither records that failed nor those of routes in an
-// outage. Call it before Close, and do not open flows of g afterwards.
+// from it. Close then waits for neither records that failed nor those of routes that are
+// paused or in an outage. Call it before Close, and do not open flows of g afterwards.
 func (g *Group) HandOver() {
 	g.handsOver.Store(true)
 	for _, gt := range g.gates {
@@ -108,7 +108,7 @@ func (g *Group) forgetHanded() {
 
 // troubled reports whether a handover does not wait for t.
 func (t *task) troubled() bool {
-	return t.state == queued && !t.doomed && (t.failure.First != nil || t.gate != nil && t.gate.paces.Load())
+	return t.state == queued && !t.doomed && (t.failure.First != nil || t.gate != nil && (t.gate.paces.Load() || t.gate.paused.Load()))
 }
 
 func (g *gate) await(until time.Time) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,11 @@ import (
 // A file that changes under load: each write takes effect once, and bad files change
 // nothing.
 func TestReload(t *testing.T) {
+	t.Run("state file", func(t *testing.T) { reloadUnderLoad(t, "") })
+	t.Run("state table", func(t *testing.T) { reloadUnderLoad(t, localtest.Name("reload-state")) })
+}
+
+func reloadUnderLoad(t *testing.T, stateTable string) {
 	endpoints := map[string]string{"SLUICE_ENDPOINT_DYNAMODB": os.Getenv("SLUICE_TEST_DYNAMODB"), "SLUICE_ENDPOINT_SQS": os.Getenv("SLUICE_TEST_SQS")}
 	access := credentials.NewStaticCredentialsProvider("test", "test", "")
 	db := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: aws.String(endpoints["SLUICE_ENDPOINT_DYNAMODB"]), Credentials: access})
@@ -57,6 +63,10 @@ func TestReload(t *testing.T) {
 			_, queueErr := queues.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: &url})
 			err = errors.Join(err, queueErr)
 		}
+		if stateTable != "" {
+			_, stateErr := db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &stateTable})
+			err = errors.Join(err, stateErr)
+		}
 		if err != nil {
 			t.Error(err)
 		}
@@ -68,19 +78,36 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	good := func(i int) string {
-		return fmt.Sprintf("name: reloaded\nsource: {tables: [%s], start: TRIM_HORIZON}\nsinks: {q: {sqs: {queue: %s}}}\nroutes: [{name: send%d, on: \"order#INSERT\", send: {to: q, body: record}}]\ndaemon: {state: %s, listen: \"127.0.0.1:0\", grace: 5m}\n",
-			table, names[i%2], i%3, filepath.Join(dir, "state.db"))
+	address := ""
+	state := filepath.Join(dir, "state.db")
+	if stateTable != "" {
+		state = "dynamodb:" + stateTable
 	}
+	good := func(i int) string {
+		return fmt.Sprintf("name: reloaded\nsource: {tables: [%s], start: TRIM_HORIZON}\nsinks: {q: {sqs: {queue: %s}}}\nroutes: [{name: send%d, on: \"order#INSERT\", send: {to: q, body: record}}]\ndaemon: {state: \"%s\", listen: \"%s\", grace: 5m}\n",
+			table, names[i%2], i%3, state, address)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a command needs the address of a daemon with a state table
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = l.Addr().String()
+	l.Close()
 	write(good(0))
 	sluice := func(args ...string) *exec.Cmd {
 		cmd := exec.Command("sluice", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true", "XDG_CACHE_HOME="+dir)
+		cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true", "XDG_CACHE_HOME="+dir,
+			"SLUICE_TOKEN=0123456789abcdef", "SLUICE_DAEMON=http://"+address)
 		for name, url := range endpoints {
 			cmd.Env = append(cmd.Env, name+"="+url)
 		}
 		return cmd
+	}
+	if stateTable != "" {
+		if out, err := sluice("state", "create").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
 	var log lockedBuffer
 	daemon := sluice("run")

@@ -126,7 +126,7 @@ func (l *reloads) try() (outcome string, err error) {
 	if next.o.State, err = findState(next.o.State); err != nil {
 		return failed, err
 	}
-	if fixed := now.o.fixed(next.o); len(fixed) > 0 {
+	if fixed := now.fixed(next); len(fixed) > 0 {
 		return failed, fmt.Errorf("these settings cannot change while the daemon runs: %s: restart it", strings.Join(fixed, ", "))
 	}
 	next.o.startTimeout, next.o.lockTimeout = now.o.startTimeout, now.o.lockTimeout
@@ -141,6 +141,7 @@ func (l *reloads) try() (outcome string, err error) {
 		return failed, err
 	}
 	if err := next.src.prepare(l.life); err != nil {
+		next.src.ended()
 		return failed, err
 	}
 	c := &change{next, make(chan error, 1)}
@@ -161,21 +162,25 @@ func (l *reloads) try() (outcome string, err error) {
 }
 
 // fixed names the settings that differ in next and cannot change in a running process.
-func (o Options) fixed(next Options) (names []string) {
-	differs := func(name string, a, b any) {
-		if !reflect.DeepEqual(a, b) {
+func (g *generation) fixed(next *generation) (names []string) {
+	o, n := g.o, next.o
+	differs := func(name string, old, new any) {
+		if !reflect.DeepEqual(old, new) {
 			names = append(names, name)
 		}
 	}
-	differs("name", o.Application, next.Application)
-	differs("daemon.state", o.State, next.State)
-	differs("daemon.listen", o.Listen, next.Listen)
-	differs("daemon.tokenFile", o.TokenFile, next.TokenFile)
-	differs("daemon.allowHosts", o.AllowHosts, next.AllowHosts)
-	differs("daemon.logFormat", o.LogFormat, next.LogFormat)
-	differs("daemon.logLevel", o.LogLevel, next.LogLevel)
-	if _, inTable := statestore.Table(o.State); inTable {
-		differs("aws", []any{o.AWS, o.Region, o.Endpoint}, []any{next.AWS, next.Region, next.Endpoint})
+	differs("name", o.Application, n.Application)
+	differs("daemon.state", o.State, n.State)
+	differs("daemon.listen", o.Listen, n.Listen)
+	differs("daemon.tokenFile", o.TokenFile, n.TokenFile)
+	differs("daemon.allowHosts", o.AllowHosts, n.AllowHosts)
+	differs("daemon.logFormat", o.LogFormat, n.LogFormat)
+	differs("daemon.logLevel", o.LogLevel, n.LogLevel)
+	if _, inTable := statestore.Table(o.State); inTable { // which stays open
+		access := func(g *generation) any {
+			return []any{g.o.AWS, g.o.Region, g.o.Endpoint, g.env(endpointVar("dynamodb"))}
+		}
+		differs("aws", access(g), access(next))
 	}
 	return names
 }

@@ -347,9 +347,8 @@ func TestReloadBesideAStuckHandler(t *testing.T) {
 	r := startReloadable(t, "route a stuck\n", "1s")
 	r.put("one")
 	r.until("stuck one", 1)
-	if code, body := r.reload("route a ok\n"); code == 200 {
-		t.Errorf("%d %s", code, body)
-	}
+	r.write(t, "route a ok\n")
+	r.signal(syscall.SIGHUP)
 	if code := r.exit(); code != 1 || !strings.Contains(r.output(), `a handler of route "a" has not returned`) {
 		t.Errorf("exit %d:\n%s", code, r.output())
 	}
@@ -389,5 +388,36 @@ func TestReloadWatches(t *testing.T) {
 	c.until("handled c three", 1)
 	if n := strings.Count(c.output(), "this is bad"); n != 1 {
 		t.Errorf("a bad file is tried %d times", n)
+	}
+}
+
+// Each setting that outlasts a reload is named.
+func TestFixedSettings(t *testing.T) {
+	env := func(url string) func(string) string {
+		return func(string) string { return url }
+	}
+	file := Options{Application: "a", State: "s.db", Listen: "l", LogFormat: "text", LogLevel: "info", Region: "r"}
+	table := file
+	table.State = "dynamodb:s"
+	for _, tt := range []struct {
+		of     Options
+		change func(*Options)
+		url    string
+		want   string
+	}{
+		{file, func(*Options) {}, "", ""},
+		{file, func(o *Options) { o.Grace, o.Tables, o.Pprof, o.Region = 1, []string{"t"}, true, "other" }, "http://other", ""},
+		{file, func(o *Options) { o.Application, o.State = "b", "other.db" }, "", "name daemon.state"},
+		{file, func(o *Options) { o.Listen, o.TokenFile = "off", "f" }, "", "daemon.listen daemon.tokenFile"},
+		{file, func(o *Options) { o.AllowHosts, o.LogFormat, o.LogLevel = []string{"h"}, "json", "warn" }, "", "daemon.allowHosts daemon.logFormat daemon.logLevel"},
+		{table, func(o *Options) { o.Region = "other" }, "", "aws"},
+		{table, func(*Options) {}, "http://other", "aws"},
+	} {
+		next := tt.of
+		tt.change(&next)
+		got := (&generation{o: tt.of, env: env("")}).fixed(&generation{o: next, env: env(tt.url)})
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%+v after %+v: %q, want %q", next, tt.of, got, tt.want)
+		}
 	}
 }
