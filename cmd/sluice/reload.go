@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/page"
 )
 
 func reloadCommand(c *cli) *cobra.Command {
@@ -26,7 +26,7 @@ routes. If the file is invalid, nothing changes and the exit code is 1.`,
 				return err
 			case asJSON:
 				return printJSON(c.stdout, r)
-			case r.Outcome == "unchanged":
+			case r.Outcome == page.Unchanged:
 				_, err = fmt.Fprintln(c.stdout, "the configuration has not changed: nothing is reloaded")
 			default:
 				_, err = fmt.Fprintln(c.stdout, "reloaded: configuration", plain(r.Config))
@@ -43,7 +43,7 @@ routes. If the file is invalid, nothing changes and the exit code is 1.`,
 
 // reload asks the daemon. An invalid file may hide where that is: then the daemon is
 // looked for without it, so that its log and its page tell, too.
-func (p *letterPlace) reload(ctx context.Context) (r daemon.Reload, err error) {
+func (p *letterPlace) reload(ctx context.Context) (r page.Reload, err error) {
 	_, invalid := p.c.loadMaybe()
 	var l *lettersOpen
 	if invalid == nil {

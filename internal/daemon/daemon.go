@@ -116,10 +116,9 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	}
 	defer context.AfterFunc(ctx, func() {
 		logger.Info("stopping: a second signal ends at once", "grace", p.now().o.Grace)
-		st := p.src().status()
-		if awaited := st.awaited(); len(awaited) > 0 {
+		if awaited := p.src().awaited(); len(awaited) > 0 {
 			logger.Info("waiting for records to be settled; those not settled within the grace come again",
-				"grace", p.now().o.Grace, "awaited", strings.Join(awaited, ", "), "reasons", strings.Join(st.Reasons, "\n"))
+				"grace", p.now().o.Grace, "awaited", strings.Join(awaited, ", "), "reasons", strings.Join(p.src().unready(), "\n"))
 		}
 	})()
 	logger.Info("starting", "application", o.Application, "tables", o.Tables, "queues", o.Queues, "state", o.State, "routes", len(g.m.Routes()))

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/letters"
+	"github.com/sluicehq/sluice/internal/page"
 	"github.com/sluicehq/sluice/internal/scrape"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/metrics/prom"
@@ -100,8 +101,8 @@ func (p *process) unready(r *http.Request) []string {
 	return reasons
 }
 
-// status is the content of the page at /.
-func (p *process) status(g *generation) status {
+// status is what the process knows of itself, without the tables.
+func (p *process) status(g *generation) page.Status {
 	st := g.src.status()
 	st.Application, st.Version, st.Config, st.Started = g.o.Application, buildversion.Get(), g.config, p.started
 	st.DeadLetters, st.CountedAt = p.parked.get(0)
@@ -114,15 +115,13 @@ func (p *process) endpoints(ctx context.Context, g *generation) http.Handler {
 	o, src := g.o, g.src
 	of := &letterServer{ctx: ctx, box: p.box, routes: g.m, fetch: Fetch(g.aws("dynamodb")), logger: p.logger}
 	dlq, routes := of.handler(o.State), p.throttles.routes(o.State)
-	now := func() status { return p.status(g) }
-	seen := &shown{letterServer: of, o: o, src: src, status: now}
+	seen := &shown{letterServer: of, o: o, src: src, status: func() page.Status { return p.status(g) }}
 	if p.fleet != nil {
 		seen.fleet = &fleetView{fleet: p.fleet, application: o.Application}
 	}
 	answers := endpoints{
 		"GET /gaps":              listGaps(src, o.Repairs),
 		"POST /gaps/acknowledge": acknowledgeGaps(src, p.logger),
-		"GET /lanes":             lanes(func() ([]holders.Item, []string) { return seen.held(fleetEvery, listWithin) }),
 		"/deadletters":           dlq, "/deadletters/": dlq,
 		"POST /park": Parking(o.State, o.Application, src, p.logger),
 		"/routes":    routes, "/routes/": routes,
@@ -132,7 +131,7 @@ func (p *process) endpoints(ctx context.Context, g *generation) http.Handler {
 		answers["/debug/pprof/"] = profiles()
 	}
 	answers = protected(p.guard, answers)
-	addPage(answers, p.guard, seen, statusPage(now), p.unready)
+	addPage(answers, p.guard, seen, page.Text(seen), p.unready)
 	mux := http.NewServeMux()
 	for pattern, h := range answers {
 		mux.Handle(pattern, h)

@@ -11,35 +11,9 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/page"
 	"github.com/sluicehq/sluice/internal/statestore"
 )
-
-// Outcomes of a reload.
-const (
-	reloaded  = "reloaded"
-	unchanged = "unchanged"
-	failed    = "failed"
-)
-
-// Reload is how a reload of the configuration has ended.
-type Reload struct {
-	Outcome string    `json:"outcome"` // reloaded, unchanged or failed
-	At      time.Time `json:"at"`
-	Config  string    `json:"config"`          // fingerprint of the configuration that runs
-	Error   string    `json:"error,omitempty"` // why it has failed
-}
-
-// text is a line for people.
-func (r Reload) text() string {
-	at := r.At.Format(time.RFC3339)
-	switch r.Outcome {
-	case reloaded:
-		return "the configuration was reloaded at " + at
-	case unchanged:
-		return "a reload at " + at + " found no change"
-	}
-	return "the reload at " + at + " failed, and the old configuration goes on: " + r.Error
-}
 
 // reloads replaces the configuration of a running process, one reload after another.
 type reloads struct {
@@ -50,7 +24,7 @@ type reloads struct {
 	ready chan *change
 
 	mu    sync.Mutex
-	ended *Reload // the last one; nil: none yet
+	ended *page.Reload // the last one; nil: none yet
 }
 
 // change is a generation that is ready to replace the current one.
@@ -64,7 +38,7 @@ func newReloads(life context.Context, p *process) *reloads {
 }
 
 // last returns the last reload; nil: none yet.
-func (l *reloads) last() *Reload {
+func (l *reloads) last() *page.Reload {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
@@ -74,28 +48,28 @@ var errFixed = errors.New("the routes of this program are code, and cannot be re
 
 // reload reads the configuration, checks it, and replaces the current one. by is who
 // asks. Whatever fails before the replacement changes nothing.
-func (l *reloads) reload(by string) (Reload, error) {
+func (l *reloads) reload(by string) (page.Reload, error) {
 	if l.p.now().app.Reloading == nil {
 		l.p.logger.Info("nothing is reloaded", "by", by, "error", errFixed)
-		return Reload{Error: errFixed.Error()}, errFixed
+		return page.Reload{Error: errFixed.Error()}, errFixed
 	}
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	case <-l.life.Done():
-		return Reload{}, errStopping
+		return page.Reload{}, errStopping
 	}
 	begun := time.Now()
 	outcome, err := l.try()
 	if l.life.Err() != nil {
-		return Reload{}, errStopping
+		return page.Reload{}, errStopping
 	}
-	r := &Reload{Outcome: outcome, At: time.Now(), Config: l.p.now().config}
+	r := &page.Reload{Outcome: outcome, At: time.Now(), Config: l.p.now().config}
 	logger := everyLine(l.p.logger).With("by", by, "config", r.Config)
 	switch outcome {
-	case reloaded:
+	case page.Reloaded:
 		logger.Info("reloaded: the new configuration runs", "routes", len(l.p.now().m.Routes()), "took", time.Since(begun).Round(time.Millisecond))
-	case unchanged:
+	case page.Unchanged:
 		logger.Info("the configuration has not changed: nothing is reloaded")
 	default:
 		r.Error = plain(err)
@@ -112,43 +86,43 @@ func (l *reloads) try() (outcome string, err error) {
 	now := l.p.now()
 	from := now.app.Reloading
 	if digest, err := from.Digest(); err == nil && digest == from.Loaded { // else Load says why
-		return unchanged, nil
+		return page.Unchanged, nil
 	}
 	next := &generation{}
 	if next.app, next.o, next.env, err = from.Load(l.life); err != nil {
-		return failed, err
+		return page.Failed, err
 	}
 	next.app = next.app.withDefaults()
 	next.o = next.o.withDefaults(next.app)
 	if err := next.o.validate(); err != nil {
-		return failed, err
+		return page.Failed, err
 	}
 	if next.o.State, err = findState(next.o.State); err != nil {
-		return failed, err
+		return page.Failed, err
 	}
 	if fixed := now.fixed(next); len(fixed) > 0 {
-		return failed, fmt.Errorf("these settings cannot change while the daemon runs: %s: restart it", strings.Join(fixed, ", "))
+		return page.Failed, fmt.Errorf("these settings cannot change while the daemon runs: %s: restart it", strings.Join(fixed, ", "))
 	}
 	next.o.startTimeout, next.o.lockTimeout = now.o.startTimeout, now.o.lockTimeout
 	if err := next.route(l.life, l.p); err != nil {
-		return failed, err
+		return page.Failed, err
 	}
 	owner := ""
 	if now.src.poller != nil {
 		owner = now.src.poller.Owner()
 	}
 	if err := next.source(l.life, l.p, owner); err != nil {
-		return failed, err
+		return page.Failed, err
 	}
 	if err := next.src.prepare(l.life); err != nil {
 		next.src.ended()
-		return failed, err
+		return page.Failed, err
 	}
 	c := &change{next, make(chan error, 1)}
 	select {
 	case l.ready <- c:
 	case <-l.life.Done():
-		return failed, errStopping
+		return page.Failed, errStopping
 	}
 	select {
 	case err = <-c.done:
@@ -156,9 +130,9 @@ func (l *reloads) try() (outcome string, err error) {
 		err = errStopping
 	}
 	if err != nil {
-		return failed, err
+		return page.Failed, err
 	}
-	return reloaded, nil
+	return page.Reloaded, nil
 }
 
 // fixed names the settings that differ in next and cannot change in a running process.

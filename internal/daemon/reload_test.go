@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/sluicehq/sluice/internal/holders"
+	"github.com/sluicehq/sluice/internal/page"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -139,9 +141,9 @@ func (r *reloadable) reload(text string) (code int, body string) {
 	return r.ask("POST", "/reload")
 }
 
-func (r *reloadable) status() (st status) {
+func (r *reloadable) status() (st page.Status) {
 	r.t.Helper()
-	code, body := r.ask("GET", "/?format=json")
+	code, body := r.ask("GET", "/api/status")
 	if err := json.Unmarshal([]byte(body), &st); err != nil || code != 200 {
 		r.t.Fatalf("status %d: %s", code, body)
 	}
@@ -176,7 +178,7 @@ func TestReload(t *testing.T) {
 		if code != 422 || !strings.Contains(body, bad.want) {
 			t.Errorf("%q: %d %s, want %q", bad.text, code, body, bad.want)
 		}
-		if st.Config != after.Config || st.Reload == nil || st.Reload.Outcome != failed || !strings.Contains(st.Reload.Error, bad.want) {
+		if st.Config != after.Config || st.Reload == nil || st.Reload.Outcome != page.Failed || !strings.Contains(st.Reload.Error, bad.want) {
 			t.Errorf("%q: the status is %+v", bad.text, st.Reload)
 		}
 		r.until("the configuration cannot be reloaded", i+1)
@@ -184,7 +186,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%q: the series do not tell", bad.text)
 		}
 	}
-	if _, page := r.ask("GET", "/api/status"); !strings.Contains(page, "the old configuration goes on") {
+	if _, page := r.ask("GET", "/"); !strings.Contains(page, "the old configuration goes on") {
 		t.Errorf("the page shows %s", page)
 	}
 	if code, body := r.reload("route b ok\n"); code != 200 || !strings.Contains(body, `"unchanged"`) {
@@ -265,14 +267,14 @@ func TestReloadInAnOutage(t *testing.T) {
 	for i := range 8 {
 		r.put(fmt.Sprint("i", i))
 	}
-	held := func() []lane {
-		var answer struct{ Lanes []lane }
-		if _, body := r.ask("GET", "/lanes?format=json"); json.Unmarshal([]byte(body), &answer) != nil {
+	held := func() []holders.Item {
+		var answer page.HeldItems
+		if _, body := r.ask("GET", "/api/held"); json.Unmarshal([]byte(body), &answer) != nil {
 			t.Fatal(body)
 		}
-		return answer.Lanes
+		return answer.Held
 	}
-	var before []lane
+	var before []holders.Item
 	localtest.Await(t, "all items fail", func() string {
 		if before = held(); len(before) == 8 && before[0].Attempts > 3 {
 			return ""
@@ -284,7 +286,7 @@ func TestReloadInAnOutage(t *testing.T) {
 			t.Fatalf("%d %s", code, body)
 		}
 	}
-	var after []lane
+	var after []holders.Item
 	localtest.Await(t, "they are held again", func() string {
 		if after = held(); len(after) == 8 {
 			return ""

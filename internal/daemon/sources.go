@@ -34,7 +34,6 @@ type sources struct {
 	repairs   []string // see Options.Repairs
 	letters   *kept
 	throttles *throttles
-	open      openShards
 	ended     func()          // forgets series that only these sources have
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
@@ -54,7 +53,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	flows := o.Limits
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
-	streamHooks := s.open.counted(metrics.Poller())
+	streamHooks := metrics.Poller()
 	s.ended = func() { streamHooks.Memory(0, 0, 0) }
 	if shared, ok := store.(sharedStore); ok {
 		streamHooks = letters.adopted(streamHooks, shared)

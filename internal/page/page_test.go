@@ -44,7 +44,7 @@ type fake struct {
 
 func (f *fake) Status() Status                                    { return f.status }
 func (f *fake) Tables() []Table                                   { return slices.Clone(f.tables) }
-func (f *fake) Held() ([]holders.Item, []string)                  { return slices.Clone(f.held), f.unlisted }
+func (f *fake) Held(bool) HeldItems                               { return HeldItems{slices.Clone(f.held), f.unlisted} }
 func (f *fake) Gaps() []Gap                                       { return f.gaps }
 func (f *fake) Workers(context.Context) ([]holders.Worker, error) { return f.workers, nil }
 func (f *fake) Settings() Settings {
@@ -147,7 +147,7 @@ func newFake(t testing.TB) *fake {
 			{Route: "notify", State: "overloaded", Since: now.Add(-time.Minute), Limit: 7, Error: "429"},
 			{Route: "a b&c", State: "works", Throttle: &Throttle{Paused: true, Text: "paused for 1h0m0s"}},
 		},
-		Queues: []Queue{{"jobs", 3, 61}}, Backfills: []Backfill{{"orders", 500, 2000, false}, {"old", 7, 7, true}}, Held: 2, Gaps: 1, Unknown: "what other workers do is not known: timeout",
+		Queues: []Queue{{"jobs", 3, 61}}, Backfills: []Backfill{{"orders", 600, 500, 2000, false}, {"old", 7, 7, 7, true}}, Held: 2, Gaps: 1, Unknown: "what other workers do is not known: timeout",
 		DeadLetters: []deadletter.Count{{Route: "send", Table: "test", Kind: "record", N: 3}}, CountedAt: now,
 	}
 	f.tables = []Table{
