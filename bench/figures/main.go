@@ -14,6 +14,9 @@
 //	ratio drain_cpu_vs_loop <times>  CPU time of the loop usually written with the SDK, beside the daemon's
 //	cost rss_idle_mb <MB>            resident memory of a daemon with one shard and nothing to do
 //	cost rss_drained_mb <MB>         resident memory after the backlog
+//	cost page_first_paint_ms <ms>    of the page's overview, with 1,000 shards and 10,000 dead letters
+//	cost page_daemon_mb <MB>         memory that the daemon takes for one viewer of it
+//	cost page_daemon_cpu_percent     of a processor that it takes for that viewer
 //	ratio counter_transactions <times>  records counted exactly a second, beside a transaction for each
 //	cost binary_mb <MB>              of examples/manhunt/main, built for release
 //	ratio cascade_delete <times>     rows a second of a cascade of 50,000 children, beside the loop
@@ -56,7 +59,7 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 5, "in which the backlog is read by the programs in turn")
 	flag.IntVar(&b.counted, "counted", 4000, "records that are counted, of each round")
 	flag.IntVar(&b.documents, "documents", 50_000, "written to OpenSearch, of each round")
-	only := flag.String("only", "", "measure only `start`, pickup, reload, drain, counters, opensearch or cascade")
+	only := flag.String("only", "", "measure only `start`, pickup, reload, drain, page, counters, opensearch or cascade")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := b.run(ctx, *only)
@@ -81,12 +84,12 @@ type bench struct {
 func (b *bench) run(ctx context.Context, only string) error {
 	begin := time.Now()
 	parts := []part{
-		{"cascade", b.cascadeFigures}, {"start", b.startFigures}, {"pickup", b.pickupFigures}, {"reload", b.reloadFigures}, {"drain", b.drainFigures}, {"counters", b.counterFigures}, {"opensearch", b.openSearchFigures},
+		{"cascade", b.cascadeFigures}, {"start", b.startFigures}, {"pickup", b.pickupFigures}, {"reload", b.reloadFigures}, {"drain", b.drainFigures}, {"page", b.pageFigures}, {"counters", b.counterFigures}, {"opensearch", b.openSearchFigures},
 	}
 	if only != "" {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == only })
 		if i < 0 {
-			return fmt.Errorf("-only is %q: want start, pickup, reload, drain, counters, opensearch or cascade", only)
+			return fmt.Errorf("-only is %q: want start, pickup, reload, drain, page, counters, opensearch or cascade", only)
 		}
 		parts = parts[i : i+1]
 	}

@@ -145,6 +145,7 @@ func TestPageInABrowser(t *testing.T) {
 	v.open("/")
 	v.wants("#alarms li", `route "search" fails for every record`, "<script>window.obeyed = 1")
 	v.wants("#routes tbody tr", "search", "outage")
+	pauseByClicks(v, c)
 	redriveByClicks(v, s)
 	withoutScripts(other, s)
 	for _, path := range []string{"/page/shards", "/page/shards?settled=1&order=lag", "/page/held", "/page/route?route=search", "/page/letters?route=mail", "/page/workers", "/page/settings", "/page/letters/none", "/page/gaps"} {
@@ -168,6 +169,25 @@ func acknowledgeByClicks(v *viewer, c *child) {
 	v.wants("main", "No gap is open")
 	if _, gaps := c.ask("GET", "/gaps"); strings.Contains(gaps, "trimmed") {
 		v.t.Errorf("the gap is still there: %s", gaps)
+	}
+}
+
+// pauseByClicks pauses a route for the hour that the page offers, and resumes it.
+func pauseByClicks(v *viewer, c *child) {
+	v.t.Helper()
+	v.open("/")
+	v.click(`#routes a[href="/page/route?route=mail"]`, "#pause")
+	v.looks("route")
+	_, before := c.ask("GET", "/routes")
+	v.click("#pause", "#resume")
+	v.wants(`[role="status"]`, "An operator has paused")
+	v.looks("paused route")
+	if _, paused := c.ask("GET", "/routes"); strings.Contains(before, `"paused":true`) || !strings.Contains(paused, `"paused":true`) {
+		v.t.Errorf("before the click %s, after it %s", before, paused)
+	}
+	v.click("#resume", "main:not(:has(#resume))")
+	if _, resumed := c.ask("GET", "/routes"); strings.Contains(resumed, `"paused":true`) {
+		v.t.Errorf("it is still paused: %s", resumed)
 	}
 }
 

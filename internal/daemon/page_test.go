@@ -218,7 +218,7 @@ func TestFleetView(t *testing.T) {
 		want("a", 0, 0) // nothing is newer than the last list
 		time.Sleep(time.Second)
 		want("a", fleetOld, 0)
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // the list has come
 		want("b", fleetOld, 0)
 		time.Sleep(fleetEvery)
 		want("c", fleetEvery, time.Second)
@@ -229,6 +229,7 @@ func TestFleetView(t *testing.T) {
 			want("", fleetOld, []time.Duration{countWithin, 0, 0}[i])
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if _, err := v.get(fleetOld, countWithin); err == nil || !strings.Contains(err.Error(), "throttled") {
 			t.Errorf("after a failure: %v", err)
 		}

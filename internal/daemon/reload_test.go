@@ -194,16 +194,19 @@ func TestReload(t *testing.T) {
 	}
 	r.put("three")
 	r.until("handled b three", 1)
-	_, series := r.ask("GET", "/metrics")
-	for _, want := range []string{
-		"sluice_config_last_reload_successful 1", `sluice_config_reloads_total{outcome="failed"} 4`,
-		`sluice_config_reloads_total{outcome="reloaded"} 1`, `sluice_shards{table="orders"} 1`,
-		`sluice_records_total{outcome="done",route="b"} 2`,
-	} {
-		if !strings.Contains(series, want) {
-			t.Errorf("no series %s", want)
+	localtest.Await(t, "the series", func() (missing string) {
+		_, series := r.ask("GET", "/metrics")
+		for _, want := range []string{
+			"sluice_config_last_reload_successful 1", `sluice_config_reloads_total{outcome="failed"} 4`,
+			`sluice_config_reloads_total{outcome="reloaded"} 1`, `sluice_shards{table="orders"} 1`,
+			`sluice_records_total{outcome="done",route="b"} 2`,
+		} {
+			if !strings.Contains(series, want) {
+				missing += want + "\n"
+			}
 		}
-	}
+		return missing
+	})
 	if code, _ := r.askWith("wrong", "POST", "/reload"); code != 401 {
 		t.Errorf("without the token: %d", code)
 	}
@@ -221,7 +224,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	var written []string
 	for i := range 40 {
 		for range rng.IntN(200) {
-			id := fmt.Sprintf("i%d", len(written))
+			id := fmt.Sprintf("i%05d", len(written))
 			r.put(id)
 			written = append(written, id)
 		}
@@ -242,7 +245,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 		}
 	}
 	for _, id := range written {
-		r.until(" "+id+"\n", 1)
+		r.until(" "+id, 1)
 	}
 	r.signal(syscall.SIGTERM)
 	if code := r.exit(); code != 0 {
