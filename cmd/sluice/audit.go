@@ -27,7 +27,7 @@ Exit codes: 0 equal, 3 different, also when a repair succeeded, 1 not compared.
 
 ` + routeHelp + `
 
-More: docs/audit.md.
+With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 
 ` + searchHelp,
 		Example: `  sluice audit --route products --repair

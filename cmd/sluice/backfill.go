@@ -50,8 +50,9 @@ also means that items became dead letters.
 ` + routeHelp + `
 
 The command needs the position of the table's stream from a stopped daemon's state
-file. Give --without-stream if another program reads the stream, or nothing writes to
-the table. More: docs/backfill.md.`,
+file. Beside a running daemon use sluice run --backfill. Give --without-stream if
+another program reads the stream, or nothing writes to the table. More:
+docs/backfill.md.`,
 		Example: `  sluice backfill --route orders
 
   # By flags, beside a stream that another program reads; gently

@@ -54,8 +54,9 @@ func dlqRedriveCommand(c *cli) *cobra.Command {
 		Long: `Run dead letters again, by id or by filter, each on the route that it failed on.
 Those that succeed are deleted. The others stay, with the new error.
 
-docs/dead-letters.md says which letters the command refuses. Exit code 1 also means
-that a letter stays.`,
+The command refuses a route that does not allow redrives, a letter behind earlier
+letters of its item, and unsigned letters of a queue. Compare the item with its effect
+before you allow one. Exit code 1 also means that a letter stays.`,
 		Example: `  sluice dlq redrive --all --dry-run
   sluice dlq redrive cea09b34 --earlier
   sluice dlq redrive --route mail --allow mail`,

@@ -71,7 +71,9 @@ func sweepCommand(c *cli) *cobra.Command {
 		Short: "Delete old tombstones of projections by sequence",
 		Long: `Delete old tombstones of projections with version: sequence. sluice run does that
 every hour. Run this command if only Lambda functions write the documents, or if the
-index name is a template.`,
+index name is a template.
+
+Without its tombstone, a record that comes again can restore a deleted document.`,
 		Example: `  sluice sweep`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

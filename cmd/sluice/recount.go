@@ -36,7 +36,8 @@ func recountCommand(c *cli) *cobra.Command {
 corrects them.
 
 The command looks at a wrong counter twice, --settle apart. Run it without lag and
-without dead letters of the route. More: docs/counters.md.
+without dead letters of the route. With more counters to lower than --max-deletes, a
+repair lowers none. More: docs/counters.md.
 
 Exit codes: 0 right; 3 wrong, also after a repair; 1 not counted, or a counter is not
 a number.`,

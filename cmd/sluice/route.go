@@ -27,10 +27,14 @@ func routeCommand(c *cli) *cobra.Command {
 		Use:   "route",
 		Short: "Pause, slow and resume routes",
 		Long: `Pause, slow and resume routes of the running daemon. With a state table the command
-changes the table.
+changes the table, and all workers follow within seconds.
 
-The stream forgets a record 24 hours after its change: sluice route list shows how long
-that is. More: docs/operations.md.`,
+The records of a paused route wait, in order, and other routes go on. But a shard's
+position stands still. Its other routes wait, too, when its window is full (4,096
+records) or the shard ends (within 4 hours). The stream forgets a record 24 hours
+after its change: sluice route list shows how long that is.
+
+The routes of a Lambda function cannot be paused. Disable its event source mapping.`,
 		Example: `  sluice route list
   sluice route pause search --for 1h
   sluice route slow search --concurrency 4 --for 1h

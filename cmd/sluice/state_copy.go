@@ -25,7 +25,10 @@ func stateCopyCommand(c *cli) *cobra.Command {
 		Long: `Copy positions, dead letters and the progress of backfills of a stopped daemon, from a
 file to a table or back. The source stays. The command refuses when a worker has a
 shard, or when the target has state of the application. Also stop daemons that only
-consume queues: nothing shows them. More: docs/fleet.md.`,
+consume queues: nothing shows them.
+
+Run a stopped copy again: until it has ended, no daemon starts on the target. Start none
+on the source afterwards: it would repeat the records.`,
 		Example: `  sluice state create --state dynamodb:sluice-state
   sluice state copy --from sluice.db --to dynamodb:sluice-state --dry-run
   sluice state copy --from sluice.db --to dynamodb:sluice-state`,
