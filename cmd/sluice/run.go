@@ -11,8 +11,10 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/page"
 )
 
 func runCommand(c *cli) *cobra.Command {
@@ -140,7 +142,9 @@ func (c *cli) daemonApp(cfg *config.Config, o *daemon.Options) daemon.App {
 	return daemon.App{Name: "sluice", Routes: func(start context.Context, s daemon.Setup) (sluice.Matcher, error) {
 		// The daemon runs the checks, and continues without a sink that is
 		// down.
-		app, err := cfg.Build(start, config.Setup{AWS: s.AWS, Accounts: s.Accounts, Logger: s.Logger, Metrics: s.Metrics})
+		app, err := cfg.Build(start, config.Setup{AWS: s.AWS, Accounts: s.Accounts, Logger: s.Logger, Metrics: s.Metrics, Cascade: func(g cascade.Progress) {
+			s.Cascade(page.Cascade{Table: g.Table, Parent: g.Parent, Deleted: g.Deleted, PerSecond: g.Rate, Seconds: g.Took.Seconds()}, g.Done)
+		}})
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/accounts"
+	"github.com/sluicehq/sluice/internal/page"
 	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 )
@@ -58,9 +59,17 @@ type Setup struct {
 	Accounts *accounts.Accounts // of sinks in a file; not in a run.Setup
 
 	background *[]func(context.Context) // nil: is not run
+	cascades   *cascades                // nil: are not shown
 
 	unrouted *unrouted // may be nil
 	checks   *checks   // nil: no checks
+}
+
+// Cascade has the page show a cascade, until it is over.
+func (s Setup) Cascade(now page.Cascade, over bool) {
+	if s.cascades != nil {
+		s.cascades.set(now, over)
+	}
 }
 
 // Background adds work that goes on while the routes run.

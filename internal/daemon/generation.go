@@ -25,6 +25,7 @@ type generation struct {
 	accounts   *accounts.Accounts
 	checks     *checks
 	background []func(context.Context)
+	cascades   *cascades
 	m          sluice.Matcher
 	config     string // fingerprint
 	src        *sources
@@ -35,11 +36,11 @@ func (g *generation) route(ctx context.Context, p *process) (err error) {
 	if g.aws, g.accounts, err = loadAWS(ctx, g.env, g.o, p.logger); err != nil {
 		return err
 	}
-	g.checks = &checks{}
+	g.checks, g.cascades = &checks{}, new(cascades)
 	logger := everyLine(p.logger)
 	m, err := g.app.routes(ctx, Setup{
 		Tables: g.o.tableNames(), Queues: g.o.Queues, Env: g.env, Logger: logger, AWS: g.aws, Accounts: g.accounts,
-		Metrics: p.counts, unrouted: &unrouted{logger: logger}, checks: g.checks, background: &g.background,
+		Metrics: p.counts, unrouted: &unrouted{logger: logger}, checks: g.checks, background: &g.background, cascades: g.cascades,
 	})
 	if err == nil {
 		err = g.checks.start(ctx, m, g.o.RequireSinks)

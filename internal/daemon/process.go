@@ -106,7 +106,7 @@ func (p *process) status(g *generation) page.Status {
 	st := g.src.status()
 	st.Application, st.Version, st.Config, st.Started = g.o.Application, buildversion.Get(), g.config, p.started
 	st.DeadLetters, st.CountedAt = p.parked.get(0)
-	st.Reload = p.reloads.last()
+	st.Cascades, st.Reload = g.cascades.now(), p.reloads.last()
 	return st
 }
 

@@ -77,6 +77,9 @@ func (st Status) Text(w io.Writer) {
 		}
 		line("\nbackfill of table %s: %s", f.Table, how)
 	}
+	for _, c := range st.Cascades {
+		line("\ncascade of %s: %s of table %s deleted in %v", firstLine(c.Parent), plural(c.Deleted, "row"), c.Table, duration(c.Seconds))
+	}
 }
 
 // countOld is the age of the count of dead letters that the text shows.

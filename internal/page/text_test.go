@@ -25,7 +25,8 @@ func TestStatusText(t *testing.T) {
 			Application: "shop", Version: "v1", Started: began, CountedAt: time.Now().Add(-7 * time.Second), Reasons: []string{"one\nmore", "two"}, Worker: "host/1/A", Config: "1a2b3c4d",
 			Tables: []Table{a, {Table: "b", Open: 1, Reading: 1, Shards: []Shard{{ID: "x", State: Open, Reading: true, Error: "throttled\nmore"}}}, {Table: "c", Open: 3}},
 			Queues: []Queue{{"jobs", 3, 61}}, Backfills: []Backfill{{Table: "a", Settled: 5, Expected: 9}, {Table: "b", Settled: 7, Finished: true}},
-			Held: 4, Gaps: 1, Unknown: "other workers are not known: timeout", Reload: &Reload{Outcome: Failed, At: began, Error: "line 1\nroute x: works"},
+			Cascades: []Cascade{{Table: "lines", Parent: "orders/o-1", Deleted: 12000, Seconds: 90}},
+			Held:     4, Gaps: 1, Unknown: "other workers are not known: timeout", Reload: &Reload{Outcome: Failed, At: began, Error: "line 1\nroute x: works"},
 			Routes: []Route{
 				{Route: "well", State: "works", Waiting: 3, Others: []RouteAt{{"h/2/B", holders.RouteReport{State: "outage", Failing: 2, Error: "503"}}, {"h/3/C", holders.RouteReport{State: "works", PerSecond: 4}}}},
 				{Route: "r", State: "outage", Since: began, Failing: 3, Waiting: 5, Error: "down\nand out"}, {Route: "s", State: "overloaded", Since: began, Waiting: 1, Limit: 4, Error: "429"},
@@ -43,7 +44,7 @@ func TestStatusText(t *testing.T) {
 				"route t: 1 item failing, 2 records waiting: bad\nroute u: works, after an error: once\nroute v: paused for 1h0m0s; works, 2 records waiting\nroute w: slowed to 4 calls at a time; outage since 2000-01-01T00:00:00Z, 3 items failing: down\n\n",
 			"table a: 25 of 30 open shards, lag 24s, 50 records unsettled\n  s24  lag 24s  2 unsettled  polled 1m30s ago", "  and 5 that lag less\n",
 			"table b: 1 shard, lag 0s, 0 records unsettled\n  x  lag 0s  0 unsettled  never polled  throttled\n", "table c: 0 of 3 open shards, lag 0s, 0 records unsettled\n",
-			"queue jobs: 3 messages in hand, the oldest for 1m1s\n", "backfill of table a: 5 of about 9 items settled\n", "backfill of table b: finished, 7 items\n",
+			"queue jobs: 3 messages in hand, the oldest for 1m1s\n", "backfill of table a: 5 of about 9 items settled\n", "backfill of table b: finished, 7 items\n", "cascade of orders/o-1: 12\u2009000 rows of table lines deleted in 1m30s\n",
 		} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("no %q in\n%s", want, &b)

@@ -67,6 +67,7 @@ type Status struct {
 	Tables      []Table            `json:"tables"`           // each with the shards that lag most
 	Queues      []Queue            `json:"queues"`
 	Backfills   []Backfill         `json:"backfills"`
+	Cascades    []Cascade          `json:"cascades"`          // that run for seconds and go on, the longest first
 	Routes      []Route            `json:"routes"`            // in the order of the configuration
 	Held        int                `json:"held"`              // items that wait, at all workers
 	Unknown     string             `json:"unknown,omitempty"` // why other workers are missing
@@ -185,6 +186,15 @@ type Backfill struct {
 	Settled  int64  `json:"settled"`
 	Expected int64  `json:"expected"` // about
 	Finished bool   `json:"finished"`
+}
+
+// Cascade is a cascade that deletes rows.
+type Cascade struct {
+	Table     string  `json:"table"`  // of the rows
+	Parent    string  `json:"parent"` // its table and key
+	Deleted   int     `json:"deleted"`
+	PerSecond float64 `json:"rowsPerSecond"`
+	Seconds   float64 `json:"seconds"`
 }
 
 // Route is a route: how it is, and its last hour.
