@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,9 +72,10 @@ func TestHandOverKeepsFailures(t *testing.T) {
 func TestHandOverInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		works, calls := false, 0
+		var works atomic.Bool
+		var calls atomic.Int64
 		h := func(context.Context, *sluice.Record) error {
-			if calls++; works {
+			if calls.Add(1); works.Load() {
 				return nil
 			}
 			return errDown
@@ -92,11 +94,11 @@ func TestHandOverInAnOutage(t *testing.T) {
 		next := routes(h, ok)
 		log.Reset()
 		f = succeed(t, f, old, next, o)
-		calls = 0
+		calls.Store(0)
 		mustSubmit(t, f, all...)
 		synctest.Wait()
-		if s := f.group.States()[0]; s.State != Outage || !s.Since.Equal(was.Since) || calls != 1 {
-			t.Errorf("state %v since %v with %d calls, before %v since %v", s.State, s.Since, calls, was.State, was.Since)
+		if s := f.group.States()[0]; s.State != Outage || !s.Since.Equal(was.Since) || calls.Load() != 1 {
+			t.Errorf("state %v since %v with %d calls, before %v since %v", s.State, s.Since, calls.Load(), was.State, was.Since)
 		}
 		if s := f.group.States()[1]; s.State != Works {
 			t.Errorf("the new route: %v", s.State)
@@ -104,7 +106,7 @@ func TestHandOverInAnOutage(t *testing.T) {
 		if strings.Contains(log.String(), "any more") {
 			t.Errorf("the log:\n%s", log.String())
 		}
-		works = true
+		works.Store(true)
 		time.Sleep(time.Minute)
 		mustClose(t, f, 6)
 		if s := f.group.States()[0]; s.State != Works {

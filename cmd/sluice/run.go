@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -132,6 +134,9 @@ func copyFlag(to, from *pflag.Flag) error {
 // digest identifies the content of the configuration and of the files that it names.
 func (c *cli) digest() (string, error) {
 	path, _ := c.path()
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is no regular file: it is read once", path)
+	}
 	return config.Digest(path, c.lookup)
 }
 

@@ -133,6 +133,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	watch.Go(func() { p.throttles.watch(watched) })
 	watch.Go(func() { p.reloads.watch(watched) })
 	err = p.live(ctx, g)
+	over() // a reload that waits gives up
 	unwatch()
 	watch.Wait()
 	if err != nil {

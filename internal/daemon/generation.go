@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/accounts"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
 )
@@ -169,8 +170,8 @@ func (p *process) replace(ctx context.Context, r *reading, next *generation) (*r
 	if ctx.Err() != nil {
 		return nil, errStopping
 	}
-	if route := old.src.calls.running(); route != "" { // beside the next call, changes of an item could overtake
-		return nil, fmt.Errorf("a handler of route %q has not returned within %v: the process must start again", route, old.o.Grace)
+	if err := p.returned(ctx, old); err != nil {
+		return nil, err
 	}
 	next.src.inherit(old.src)
 	r = p.begin(ctx, next)
@@ -181,6 +182,9 @@ func (p *process) replace(ctx context.Context, r *reading, next *generation) (*r
 	_ = r.wait() // it is err
 	if ctx.Err() != nil {
 		return nil, errStopping
+	}
+	if stuck := p.returned(ctx, next); stuck != nil {
+		return nil, errors.Join(err, stuck)
 	}
 	back := *old
 	if backErr := back.source(ctx, p, next.o.owner); backErr != nil {
@@ -193,4 +197,30 @@ func (p *process) replace(ctx context.Context, r *reading, next *generation) (*r
 		return nil, errors.Join(err, fmt.Errorf("the old routes cannot go on: %w", backErr))
 	}
 	return r, err
+}
+
+// returnWithin is the longest wait for handlers after the grace. A request to a sink may
+// take a minute, and cannot be called back.
+var returnWithin = 2 * time.Minute
+
+// returned waits until no handler of g runs: beside it, a later change of its item could
+// overtake. Meanwhile no other worker may take the shards.
+func (p *process) returned(ctx context.Context, g *generation) error {
+	for begun := time.Now(); ; {
+		route := g.src.calls.running()
+		switch {
+		case route == "":
+			return nil
+		case time.Since(begun) > returnWithin:
+			return fmt.Errorf("a handler of route %q has not returned within %v after the grace: the process must start again", route, returnWithin)
+		}
+		if g.src.poller != nil {
+			beat, end := context.WithTimeout(ctx, time.Second)
+			_ = p.store.Heartbeat(beat, g.src.poller.Owner()) // else the shards are claimed anew
+			end()
+		}
+		if backoff.Sleep(ctx, time.Second/2) != nil {
+			return errStopping
+		}
+	}
 }

@@ -155,6 +155,7 @@ func (g *generation) fixed(next *generation) (names []string) {
 			return []any{g.o.AWS, g.o.Region, g.o.Endpoint, g.env(endpointVar("dynamodb"))}
 		}
 		differs("aws", access(g), access(next))
+		differs("source.aws", g.o.Source, next.o.Source) // else shards of another account stay claimed
 	}
 	return names
 }

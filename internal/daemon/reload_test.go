@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/page"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -14,8 +15,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -330,23 +333,6 @@ func TestReloadKeepsPauses(t *testing.T) {
 	r.until("handled a one", 1)
 }
 
-// A start that fails once the old routes have ended leaves these in charge.
-func TestReloadGoesBack(t *testing.T) {
-	sqs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		w.Header().Set("X-Amzn-Query-Error", "AWS.SimpleQueueService.NonExistentQueue;Sender")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"there is none"}`)
-	}))
-	defer sqs.Close()
-	r := startReloadable(t, "route a ok\n", "2m", "SLUICE_ENDPOINT_SQS="+sqs.URL)
-	if code, body := r.reload("route b ok\nqueue none\n"); code != 422 || !strings.Contains(body, "none") {
-		t.Fatalf("%d %s", code, body)
-	}
-	r.put("one")
-	r.until("handled a one", 1)
-}
-
 // A handler that does not return cannot be left behind: the process ends.
 func TestReloadBesideAStuckHandler(t *testing.T) {
 	r := startReloadable(t, "route a stuck\n", "1s")
@@ -425,4 +411,87 @@ func TestFixedSettings(t *testing.T) {
 			t.Errorf("%+v after %+v: %q, want %q", next, tt.of, got, tt.want)
 		}
 	}
+}
+
+// A file with a queue that does not exist is refused before the old routes end.
+func TestReloadOpensQueuesFirst(t *testing.T) {
+	var r *reloadable
+	handled := make(chan struct{})
+	var asked sync.Once
+	sqs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Do(func() {
+			r.put("one")
+			r.until("handled a one", 1) // by the routes that go on
+			close(handled)
+		})
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.Header().Set("X-Amzn-Query-Error", "AWS.SimpleQueueService.NonExistentQueue;Sender")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"there is none"}`)
+	}))
+	defer sqs.Close()
+	r = startReloadable(t, "route a ok\n", "5s", "SLUICE_ENDPOINT_SQS="+sqs.URL)
+	if code, body := r.reload("route b ok\nqueue none\n"); code != 422 || !strings.Contains(body, "none") {
+		t.Errorf("%d %s", code, body)
+	}
+	<-handled
+	r.put("two")
+	r.until("handled a two", 1)
+	if strings.Contains(r.output(), "handled b") {
+		t.Errorf("the refused file's routes have handled a record:\n%s", r.output())
+	}
+}
+
+// A process that ends in a reload does not wait for another reload.
+func TestReloadBesideOneThatEndsTheProcess(t *testing.T) {
+	r := startReloadable(t, "route a stuck\n", "1s", "SLUICE_WATCH=1")
+	r.put("one")
+	r.until("stuck one", 1)
+	r.write(t, "route a ok\n")
+	r.signal(syscall.SIGHUP)
+	if code := r.exit(); code != 1 {
+		t.Errorf("exit code %d:\n%s", code, r.output())
+	}
+}
+
+// A handover waits for handlers that take longer than the grace, and for nothing for ever.
+func TestReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := router.New()
+		m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
+			time.Sleep(time.Minute)
+			return nil
+		})
+		calls, watched := watchCalls(m)
+		g := &generation{src: &sources{calls: calls}}
+		p := &process{}
+		call := func() {
+			rec := recordtest.New(recordtest.Spec{Event: sluice.Insert, Keys: `{"id":{"S":"1"}}`, New: `{"id":{"S":"1"}}`, Sequence: recordtest.Sequence(1), Shard: "s"})
+			go func() { _ = watched.Routes()[0].Handler(t.Context(), &rec) }()
+			synctest.Wait()
+		}
+		call()
+		begun := time.Now()
+		if err := p.returned(t.Context(), g); err != nil || time.Since(begun) < time.Minute {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		call()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := p.returned(ctx, g); !errors.Is(err, errStopping) {
+			t.Errorf("in a stop: %v", err)
+		}
+		time.Sleep(time.Minute)
+		for range 3 {
+			call()
+			time.Sleep(50 * time.Second)
+			call()
+		}
+		defer func(was time.Duration) { returnWithin = was }(returnWithin)
+		returnWithin = 5 * time.Second
+		if err := p.returned(t.Context(), g); err == nil || !strings.Contains(err.Error(), "has not returned within 5s") {
+			t.Errorf("of a handler that hangs: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+	})
 }

@@ -155,12 +155,17 @@ func (s *sources) run(ctx context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-// prepare checks the streams before they are read.
+// prepare checks streams and queues before they are read.
 func (s *sources) prepare(ctx context.Context) error {
-	if s.poller == nil {
-		return nil
+	if s.poller != nil {
+		if err := s.poller.Prepare(ctx); err != nil {
+			return err
+		}
 	}
-	return s.poller.Prepare(ctx)
+	if s.consumer != nil {
+		return s.consumer.Prepare(ctx)
+	}
+	return nil
 }
 
 // inherit takes over from sources that have ended what the routes of the same name had.

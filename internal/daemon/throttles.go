@@ -67,6 +67,9 @@ func (t *throttles) use(group *flow.Group, claims, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.group, t.claims, t.more = group, claims, more
+	for _, s := range group.States() { // which may have inherited a pause that is over
+		group.Throttle(s.Route, flow.Throttle{})
+	}
 	for _, r := range t.known {
 		if !r.over {
 			group.Throttle(r.Route, flow.Throttle{Paused: r.Paused(), Concurrency: r.Concurrency, Rate: r.Rate})

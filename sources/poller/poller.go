@@ -95,8 +95,17 @@ func (p *Poller) Run(ctx context.Context) error {
 	over, endOver := latectx.After(ctx, p.o.Grace)
 	defer endOver()
 	defer context.AfterFunc(over, p.store.leave)()
+	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	beat := func() { background.Go(func() { p.survive(beats, heartbeat, func() { p.beat(beats) }) }) }
+	early := p.prepared != nil // the owner may have claims
+	if early {
+		beat()
+	}
 	following, err := p.open(ctx)
 	if err != nil {
+		endBeats()
+		background.Wait()
 		if ctx.Err() != nil {
 			return nil // stopped before the start
 		}
@@ -107,10 +116,10 @@ func (p *Poller) Run(ctx context.Context) error {
 	p.health.begin(following)
 	defer p.health.begin(nil)
 
-	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
-	var background sync.WaitGroup
 	background.Go(func() { p.survive(beats, storePositions, func() { p.checkpoints.Run(beats, writes) }) })
-	background.Go(func() { p.survive(beats, heartbeat, func() { p.beat(beats) }) })
+	if !early {
+		beat()
+	}
 	background.Go(func() { p.survive(beats, listGaps, func() { p.watchGaps(beats) }) })
 	if store, ok := p.o.Store.(giver); ok {
 		_ = recovered(func() error { p.moveShards(beats, store, false); return nil })

@@ -3,6 +3,11 @@ package poller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +98,83 @@ func TestPrepareStoresNothing(t *testing.T) {
 		}
 		if all, err := store.Streams(t.Context(), "sluice"); err != nil || len(all) > 0 {
 			t.Errorf("stored: %v, %v", all, err)
+		}
+	})
+}
+
+// beatStore is shared by several processes, and notes the heartbeats.
+type beatStore struct {
+	state.Store
+	mu    sync.Mutex
+	beats []time.Time
+}
+
+func (s *beatStore) SilentAfter() time.Duration { return 3750 * time.Millisecond }
+
+func (s *beatStore) Heartbeat(ctx context.Context, owner string) error {
+	s.mu.Lock()
+	s.beats = append(s.beats, time.Now())
+	s.mu.Unlock()
+	return s.Store.Heartbeat(ctx, owner)
+}
+
+// slowListing is a service that lists ten streams a second.
+type slowListing struct{ aws.HTTPClient }
+
+func (s slowListing) Do(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.Header.Get("X-Amz-Target"), "DescribeStream") {
+		time.Sleep(100 * time.Millisecond)
+	}
+	return s.HTTPClient.Do(r)
+}
+
+// The owner of kept claims is not silent while the next Poller opens many streams.
+func TestHandOverIsNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := streamtest.NewService(t)
+		store := &beatStore{Store: state.NewMemory()}
+		var names []string
+		var streams []Stream
+		for i := range 50 {
+			name := fmt.Sprint("table-", i)
+			svc.CreateTable(name, streamtest.TableOptions{PartitionKey: "id"})
+			names, streams = append(names, name), append(streams, Stream{Table: name})
+		}
+		cfg := svc.Config()
+		cfg.HTTPClient = slowListing{cfg.HTTPClient}
+		prepared := func(owner string) *Poller {
+			o := testOptions(store, names...)
+			o.Owner = owner
+			p, err := New(cfg, matcher(func(context.Context, *sluice.Record) error { return nil }), o)
+			if err == nil {
+				err = p.Prepare(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		run := func(p *Poller) (end func(cause error)) {
+			ctx, stop := context.WithCancelCause(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- p.Run(ctx) }()
+			time.Sleep(30 * time.Second)
+			return func(cause error) {
+				stop(cause)
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		p := prepared("me")
+		end := run(p)
+		next := prepared(p.Owner())
+		end(&HandOver{Streams: streams})
+		run(next)(nil)
+		for i := 1; i < len(store.beats); i++ {
+			if gap := store.beats[i].Sub(store.beats[i-1]); gap > store.SilentAfter() {
+				t.Errorf("no heartbeat for %v: others claim all shards", gap)
+			}
 		}
 	})
 }
