@@ -147,7 +147,7 @@ func (p *process) live(ctx context.Context, g *generation) error {
 			return r.wait()
 		case c := <-p.reloads.ready:
 			next, err := p.replace(ctx, r, c.next)
-			if c.done <- err; next == nil {
+			if c.done <- err; err != nil {
 				if errors.Is(err, errStopping) {
 					return nil
 				}
@@ -158,8 +158,8 @@ func (p *process) live(ctx context.Context, g *generation) error {
 	}
 }
 
-// replace ends r and begins next. If next does not begin, the routes of r go on: the
-// result has both them and an error. If neither goes on, the process must end.
+// replace ends r and begins next. After an error nothing reads, and the process must end:
+// next was checked before, so that this is a matter of the state or of a handler.
 func (p *process) replace(ctx context.Context, r *reading, next *generation) (*reading, error) {
 	old := r.generation
 	old.src.group.HandOver()
@@ -175,28 +175,14 @@ func (p *process) replace(ctx context.Context, r *reading, next *generation) (*r
 	}
 	next.src.inherit(old.src)
 	r = p.begin(ctx, next)
-	err := r.opened()
-	if err == nil {
-		return r, nil
+	if err := r.opened(); err != nil {
+		_ = r.wait() // it is err
+		if ctx.Err() != nil {
+			err = errStopping
+		}
+		return nil, err
 	}
-	_ = r.wait() // it is err
-	if ctx.Err() != nil {
-		return nil, errStopping
-	}
-	if stuck := p.returned(ctx, next); stuck != nil {
-		return nil, errors.Join(err, stuck)
-	}
-	back := *old
-	if backErr := back.source(ctx, p, next.o.owner); backErr != nil {
-		return nil, errors.Join(err, backErr)
-	}
-	back.src.inherit(old.src)
-	r = p.begin(ctx, &back)
-	if backErr := r.opened(); backErr != nil {
-		_ = r.wait()
-		return nil, errors.Join(err, fmt.Errorf("the old routes cannot go on: %w", backErr))
-	}
-	return r, err
+	return r, nil
 }
 
 // returnWithin is the longest wait for handlers after the grace. A request to a sink may

@@ -44,6 +44,9 @@ func (l *reloads) last() *page.Reload {
 	return l.ended
 }
 
+// errEnds says that a reload failed after the old routes have ended.
+var errEnds = errors.New("the process ends")
+
 var errFixed = errors.New("the routes of this program are code, and cannot be reloaded: restart it")
 
 // reload reads the configuration, checks it, and replaces the current one. by is who
@@ -73,7 +76,11 @@ func (l *reloads) reload(by string) (page.Reload, error) {
 		logger.Info("the configuration has not changed: nothing is reloaded")
 	default:
 		r.Error = plain(err)
-		logger.Error("the configuration cannot be reloaded: the old one goes on", "error", r.Error)
+		what := "the configuration cannot be reloaded: the old one goes on"
+		if errors.Is(err, errEnds) {
+			what = "the reload has failed, and the process ends"
+		}
+		logger.Error(what, "error", r.Error)
 	}
 	l.p.counts.Reloaded(outcome)
 	l.mu.Lock()
@@ -130,7 +137,7 @@ func (l *reloads) try() (outcome string, err error) {
 		err = errStopping
 	}
 	if err != nil {
-		return page.Failed, err
+		return page.Failed, fmt.Errorf("%w: %w", errEnds, err)
 	}
 	return page.Reloaded, nil
 }
