@@ -177,6 +177,7 @@ func (f *Flow) tidy(p *page, e *entry) {
 func (f *Flow) abandon() (moved []*gate) {
 	for e := range f.held { // while the records are readable
 		for _, t := range e.tasks {
+			f.group.hand(t)
 			if f.leaveGate(t, true, false) {
 				moved = append(moved, t.gate)
 			}

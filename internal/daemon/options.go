@@ -78,6 +78,7 @@ type Options struct {
 	BackfillUnits float64
 
 	startTimeout, lockTimeout time.Duration // of poller and state file; 0 is their default
+	owner                     string        // of claims; "": a new one
 }
 
 // envOf names the variable that stands in for each flag.

@@ -16,6 +16,7 @@ type Metrics struct {
 	queue    *queueMetrics
 	snapshot snapshotMetrics
 	status   *statusMetrics
+	reloads  reloadMetrics
 
 	counters   map[*metrics.Metric]*prometheus.CounterVec
 	histograms map[*metrics.Metric]*prometheus.HistogramVec
@@ -31,6 +32,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		queue:    newQueueMetrics(reg),
 		snapshot: newSnapshotMetrics(reg),
 		status:   newStatusMetrics(reg),
+		reloads:  newReloadMetrics(reg),
 	}
 	m.declared(reg)
 	return m
