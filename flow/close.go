@@ -174,6 +174,12 @@ func (f *Flow) stop(limit uint64, cause error) {
 
 // checkQuiet wakes Close when nothing runs and nothing can start. mu is held.
 func (f *Flow) checkQuiet() {
+	if f.quiet != nil && !f.over && f.group.handsOver.Load() && f.limit.Load() > 0 && !f.canMove() {
+		f.limit.Store(0)
+		if f.cause == nil {
+			f.cause = errHandedOver
+		}
+	}
 	if f.busy > 0 {
 		return
 	}
@@ -206,10 +212,17 @@ func (f *Flow) canMove() bool {
 	if f.window.empty() {
 		return false
 	}
-	limit := f.limit.Load()
+	limit, handsOver := f.limit.Load(), f.group.handsOver.Load()
 	for e := f.lanes.first; e != nil; e = e.link {
 		if e.ord < limit {
 			return true
+		}
+	}
+	if handsOver {
+		for _, w := range f.all {
+			if w.e != nil && w.e.task == nil { // a first pass: more of its lane may follow
+				return true
+			}
 		}
 	}
 	for e := range f.held {
@@ -217,7 +230,7 @@ func (f *Flow) canMove() bool {
 			continue
 		}
 		for _, t := range e.tasks {
-			if t.state != frozen && t.state != done && !(f.leaving && t.paused()) {
+			if t.state != frozen && t.state != done && !(f.leaving && t.paused()) && !(handsOver && t.troubled()) {
 				return true
 			}
 		}

@@ -68,6 +68,7 @@ type gate struct {
 	healthyAt time.Time
 
 	oldest, lookedAt time.Time // see Group.oldest; under Group.mu
+	awaits           time.Time // until when waiting records of a handover may come; zero: none
 
 	failures teller
 	logs     sync.Mutex // keeps log lines in order; taken before mu

@@ -31,7 +31,7 @@ func (g *gate) moves(now time.Time) (moved bool) {
 // judge updates the route's state. mu is held.
 func (g *gate) judge(now time.Time) {
 	l := &g.limiter
-	if g.waiting == 0 { // no task needs a probe
+	if g.waiting == 0 && !time.Now().Before(g.awaits) { // no task needs a probe
 		g.outage.on, g.ramps, g.streak, g.fresh = false, false, streak{}, streak{}
 		if l.limit > 0 && g.load() == 0 && now.Sub(l.cutAt) > forgetAfter {
 			l.limit = 0

@@ -21,6 +21,9 @@ var (
 	// errPaused is the cause of a Close that left records of paused routes.
 	errPaused = errors.New("flow: a route is paused")
 
+	// errHandedOver is the cause of a Close that left records to a new Group.
+	errHandedOver = errors.New("flow: the routes are handed over")
+
 	errDrained = errors.New("flow: time to drain is over")
 	errNoCause = errors.New("flow: sluice.Remaining without an error")
 )

@@ -181,6 +181,7 @@ func (f *Flow) abandon() (moved []*gate, traces []RecordTrace) {
 			traces = append(traces, e.trace)
 		}
 		for _, t := range e.tasks {
+			f.group.hand(t)
 			if f.leaveGate(t, true, false) {
 				moved = append(moved, t.gate)
 			}

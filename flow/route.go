@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -103,8 +104,12 @@ type Group struct {
 
 	throttling sync.Mutex // held by Throttle, taken before a flow's mu
 
-	mu    sync.Mutex         // taken after a flow's mu, never before
-	flows map[*Flow]struct{} // in which records wait
+	handsOver atomic.Bool // HandOver was called
+
+	mu       sync.Mutex         // taken after a flow's mu, never before
+	flows    map[*Flow]struct{} // in which records wait
+	handed   map[handedKey]handed
+	handedAt time.Time
 }
 
 // NewGroup returns a Group for the routes of m.
@@ -127,6 +132,7 @@ func (g *Group) gate(r *sluice.Route) *gate {
 
 // States returns the state of every route, in the order of the Matcher's Routes.
 func (g *Group) States() []RouteState {
+	g.forgetHanded()
 	out := make([]RouteState, len(g.gates))
 	for i, gt := range g.gates {
 		if out[i] = gt.report(); out[i].Throttle != (Throttle{}) && out[i].Waiting > 0 {

@@ -73,8 +73,13 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	now := time.Now()
+	if old, ok := f.group.taken(handedOf(t)); ok {
+		t.failure, t.tries = old.failure, old.tries
+		e.at, now = old.at, old.failure.FirstAt
+	}
 	if maxAge > 0 && f.opts.DeadLetter != nil {
-		created, now := f.created(e), time.Now()
+		created := f.created(e)
 		t.expires, t.counted = created.Add(maxAge), created
 		if g != nil { // it may have waited behind another, in a pause
 			f.putOff(t, now)

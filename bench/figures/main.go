@@ -8,6 +8,7 @@
 //	cost pickup_p50_ms <ms>          from just before a write to its handler; a write every 2 s
 //	cost pickup_p99_ms <ms>
 //	cost pickup_polls_per_s <n>      of the shard that was polled most, meanwhile; more than 5 is an error
+//	cost reload_gap_ms <ms>          from the last message by the old file to the first by the new, under load
 //	ratio drain_vs_raw <times>       throughput of a backlog, beside a reader that decodes nothing
 //	cost drain_cpu_s <s>             CPU time of the daemon for that backlog, its start included
 //	ratio drain_cpu_vs_loop <times>  CPU time of the loop usually written with the SDK, beside the daemon's
@@ -61,7 +62,7 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 5, "in which the backlog is read by the programs in turn")
 	flag.IntVar(&b.counted, "counted", 4000, "records that are counted, of each round")
 	flag.IntVar(&b.documents, "documents", 50_000, "written to OpenSearch, of each round")
-	only := flag.String("only", "", "measure only `start`, pickup, drain, page, counters, opensearch, traces or cascade")
+	only := flag.String("only", "", "measure only `start`, pickup, reload, drain, page, counters, opensearch, traces or cascade")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := b.run(ctx, *only)
@@ -86,12 +87,12 @@ type bench struct {
 func (b *bench) run(ctx context.Context, only string) error {
 	begin := time.Now()
 	parts := []part{
-		{"cascade", b.cascadeFigures}, {"traces", b.traceFigures}, {"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}, {"page", b.pageFigures}, {"counters", b.counterFigures}, {"opensearch", b.openSearchFigures},
+		{"cascade", b.cascadeFigures}, {"traces", b.traceFigures}, {"start", b.startFigures}, {"pickup", b.pickupFigures}, {"reload", b.reloadFigures}, {"drain", b.drainFigures}, {"page", b.pageFigures}, {"counters", b.counterFigures}, {"opensearch", b.openSearchFigures},
 	}
 	if only != "" {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == only })
 		if i < 0 {
-			return fmt.Errorf("-only is %q: want start, pickup, drain, page, counters, opensearch, traces or cascade", only)
+			return fmt.Errorf("-only is %q: want start, pickup, reload, drain, page, counters, opensearch, traces or cascade", only)
 		}
 		parts = parts[i : i+1]
 	}
@@ -149,7 +150,7 @@ func (b *bench) build(ctx context.Context) error {
 	const module = "github.com/sluicehq/sluice/"
 	for name, pkg := range map[string]string{
 		"daemon": "bench/figures/daemon", "raw": "bench/figures/raw", "loop": "bench/figures/loop",
-		"manhunt": "examples/manhunt/main",
+		"manhunt": "examples/manhunt/main", "sluice": "cmd/sluice",
 	} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=lambda.norpc", "-ldflags=-s -w", "-o", b.path(name), module+pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

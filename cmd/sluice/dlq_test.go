@@ -130,9 +130,12 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		mux.Handle("/routes", routes)
 		mux.Handle("/routes/", routes)
 		mux.Handle("POST /park", daemon.Parking(s.Path(), "sluice", new(halfDown), discard))
-		for _, pattern := range []string{"GET /lanes", "GET /{$}"} {
-			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL) })
-		}
+		mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintln(w, `{"application":"sluice","ready":false,"reasons":["route \"mail\": \u001b[31mdown"],"held":1,"routes":[{"route":"mail","state":"outage"}]}`)
+		})
+		mux.HandleFunc("GET /api/held", func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintln(w, `{"held":[{"table":"orders","key":"00ff","route":"mail","attempts":3,"error":"not yet"}],"unlisted":["worker b holds 2 more"]}`)
+		})
 		open := `{"gaps":[{"table":"orders","found":"2026-01-31T15:04:05Z","lost":"table orders: the first records"}],"repair":["sluice audit --route products --repair"]}`
 		answer := func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, open)

@@ -24,8 +24,6 @@ minute. The link works once, and gives access for 12 hours.
 Without a browser, or with --print, the command prints the link. --address is the URL
 of the daemon for the browser, such as that of kubectl port-forward.`,
 		Example: `  sluice open
-
-  # A pod's page, in the browser of this machine
   kubectl port-forward sluice-0 8080:9464
   kubectl exec sluice-0 -- sluice open --print --address http://127.0.0.1:8080`,
 		Args: noArguments,

@@ -40,7 +40,7 @@ func TestReference(t *testing.T) {
 func TestCommandsAreDescribed(t *testing.T) {
 	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
 	noJSON := map[string]bool{ // what they print is a file, a script or a log, or JSON anyway
-		"sluice init": true, "sluice open": true, "sluice run": true, "sluice lambda filters": true, "sluice help": true,
+		"sluice init": true, "sluice open": true, "sluice run": true, "sluice top": true, "sluice lambda filters": true, "sluice help": true,
 		"sluice completion bash": true, "sluice completion zsh": true, "sluice completion fish": true, "sluice completion powershell": true,
 	}
 	each(c.root(), func(cmd *cobra.Command) {
@@ -62,10 +62,10 @@ func reference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# The command line\n\n" +
 		"<!-- Made of the commands' own help by go generate ./cmd/sluice: change it there. -->\n\n")
-	b.WriteString(prose(root.Long) + "\n\n```sh\n" + example(root) + "```\n\n")
+	b.WriteString(prose(root.Long) + "\n\n" + block(example(root)) + "\n")
 	shared := sharedFlags(root)
 	except := slices.DeleteFunc(slices.Clone(withoutAccount), func(name string) bool { return name == "completion" || name == "help" })
-	fmt.Fprintf(&b, "## Common flags\n\nEach command takes `--profile`, `--region` and `--role-arn`, except %s. Each command that prints data takes `--json`.\n\n**backfill, audit, reindex.** %s %s\n\n```text\n%s```\n", strings.Join(except, ", "), escape(routeHelp), escape(searchHelp), shared.FlagUsages())
+	fmt.Fprintf(&b, "## Common flags\n\nEach command takes `--profile`, `--region` and `--role-arn`, except %s. Each command that prints data takes `--json`.\n\n**backfill, audit, reindex.** %s %s\n\n%s", strings.Join(except, ", "), escape(routeHelp), escape(searchHelp), block(shared.FlagUsages()))
 	eachOfOurs(root, func(cmd *cobra.Command) {
 		long := strings.ReplaceAll(strings.ReplaceAll(cmd.Long, "\n\n"+routeHelp, ""), "\n\n"+searchHelp, "")
 		if long == "" {
@@ -88,7 +88,7 @@ func reference(root *cobra.Command) string {
 			writeFlags(&b, usage, ownFlags(cmd), shared)
 		}
 		if cmd.Example != "" {
-			fmt.Fprintf(&b, "\n```sh\n%s```\n", example(cmd))
+			fmt.Fprintf(&b, "\n%s", block(example(cmd)))
 		}
 	})
 	return b.String()
@@ -121,7 +121,7 @@ func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) 
 		parts = append(parts, "common flags:"+common+"\n")
 	}
 	if len(parts) > 0 {
-		fmt.Fprintf(b, "\n```text\n%s```\n", strings.Join(parts, "\n"))
+		fmt.Fprintf(b, "\n%s", block(strings.Join(parts, "\n")))
 	}
 }
 
@@ -130,13 +130,24 @@ func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) 
 func writeNames(b *strings.Builder, flags *pflag.FlagSet) {
 	b.WriteString("\nIts flags set fields of [name](configuration.md#the-file), [source](configuration.md#source), [daemon](configuration.md#daemon), " +
 		"[deadLetter.park](configuration.md#deadletter) and [aws](configuration.md#aws). Each but the last three has a variable, such as `SLUICE_LOG_LEVEL`. " +
-		"`SLUICE_TABLES`, `SLUICE_QUEUES` and `SLUICE_ALLOW_HOST` take lists with commas.\n\n```text\n")
+		"`SLUICE_TABLES`, `SLUICE_QUEUES` and `SLUICE_ALLOW_HOST` take lists with commas.\n\n")
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" {
-			b.WriteString("--" + f.Name + "\n")
+			b.WriteString(block("--" + f.Name + "\n"))
 		}
 	})
-	b.WriteString("```\n")
+}
+
+// block is a block of code in Markdown.
+func block(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			b.WriteString("    ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // flagGroup is some subcommands of a command, and the flags that they have in common.

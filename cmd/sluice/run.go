@@ -2,18 +2,26 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/page"
 )
 
 func runCommand(c *cli) *cobra.Command {
 	var o daemon.Options
+	var watch bool
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Read the tables' streams and queues, and handle their records",
@@ -21,59 +29,127 @@ func runCommand(c *cli) *cobra.Command {
 SIGINT.
 
 ` + daemon.Help,
-		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db
-
-  # From the oldest record that the streams still hold
-  sluice run --start TRIM_HORIZON`,
-		Args: noArguments,
+		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := c.load()
+			p, err := c.program(cmd.Context(), cmd.Flags(), false)
 			if err != nil {
 				return err
 			}
-			fromFile(cmd.Flags().Changed, &o, cfg)
-			if err := o.FromEnv(cmd.Flags(), c.env); err != nil {
-				return err
-			}
-			queues := cmd.Flags().Changed("queue") || c.env("SLUICE_QUEUES") != ""
-			return c.daemon(cmd.Context(), cfg, o, queues)
+			return daemon.Run(cmd.Context(), p.app, p.options, p.env, c.stderr)
 		},
 	}
 	o.AddFlags(cmd.Flags())
+	addWatch(cmd.Flags(), &watch)
 	completeBy(cmd, "table", c.tableNames)
 	return cmd
 }
 
-// daemon runs what the file describes. queues says that somebody has named the
-// queues, so that those of the file's cascades are left to others.
-func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, queues bool) error {
+func addWatch(fs *pflag.FlagSet, watch *bool) {
+	fs.BoolVar(watch, "watch", false, "reload the configuration when its files change ($"+watchEnv+")")
+}
+
+const watchEnv = "SLUICE_WATCH"
+
+// program is a daemon as its file, its flags and the environment describe it.
+type program struct {
+	app     daemon.App
+	options daemon.Options
+	env     func(string) string
+}
+
+// program loads the file. connect also asks the services.
+func (c *cli) program(ctx context.Context, flags *pflag.FlagSet, connect bool) (*program, error) {
+	p := &program{}
+	loaded, _ := c.digest() // before the file is read; load reports the error
+	cfg, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	// A copy of the flags, as the environment and the file fill what they leave out.
+	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o := &p.options
+	o.AddFlags(fs)
+	var watch bool
+	addWatch(fs, &watch)
+	flags.Visit(func(f *pflag.Flag) {
+		if to := fs.Lookup(f.Name); to != nil { // else it is one of every command
+			err = errors.Join(err, copyFlag(to, f))
+		}
+	})
+	fromFile(fs.Changed, o, cfg)
+	if err := errors.Join(err, o.FromEnv(fs, c.env)); err != nil {
+		return nil, err
+	}
+	if !fs.Changed("watch") {
+		watch = watch || slices.Contains([]string{"1", "true"}, c.env(watchEnv))
+	}
+	// Somebody who names the queues leaves those of the file's cascades to others.
+	queues := fs.Changed("queue") || c.env("SLUICE_QUEUES") != ""
 	// The file's handlers work on the tables that are read.
 	cfg.Source.Tables, cfg.Source.Queues = o.Tables, o.Queues
 	app, err := c.build(ctx, cfg, false) // tells its queues, and mistakes, before anything begins
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if connect {
+		if err := errors.Join(c.checkState(cfg), c.connect(ctx, cfg, app)); err != nil {
+			return nil, err
+		}
 	}
 	if !queues {
 		o.Queues = app.Queues
 	}
 	path, _ := c.path()
 	o.StartName = "source.start of " + path + ":"
-	if err := c.reach(&o, cfg); err != nil {
-		return err
+	if err := c.reach(o, cfg); err != nil {
+		return nil, err
 	}
 	o.Consumed = app.Consumed
 	o.Repairs, o.Config = c.repairs(cfg), cfg.Fingerprint()
 	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
 		o.EndpointName = c.endpointName("dynamodb", cfg)
 	}
+	p.env = c.envWith(cfg)
+	p.app = c.daemonApp(cfg, o)
+	p.app.Reloading = &daemon.Reloading{Watch: watch, Loaded: loaded, Digest: c.digest, Load: func(ctx context.Context) (daemon.App, daemon.Options, func(string) string, error) {
+		next, err := c.program(ctx, flags, true)
+		if err != nil {
+			return daemon.App{}, daemon.Options{}, nil, err
+		}
+		return next.app, next.options, next.env, nil
+	}}
+	return p, nil
+}
+
+// copyFlag gives a flag the value of another.
+func copyFlag(to, from *pflag.Flag) error {
+	to.Changed = true
+	if list, ok := from.Value.(pflag.SliceValue); ok {
+		return to.Value.(pflag.SliceValue).Replace(list.GetSlice())
+	}
+	return to.Value.Set(from.Value.String())
+}
+
+// digest identifies the content of the configuration and of the files that it names.
+func (c *cli) digest() (string, error) {
+	path, _ := c.path()
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is no regular file: it is read once", path)
+	}
+	return config.Digest(path, c.lookup)
+}
+
+// daemonApp makes what runs the file.
+func (c *cli) daemonApp(cfg *config.Config, o *daemon.Options) daemon.App {
 	var explain func(context.Context, *sluice.Record) []daemon.Explained // made with the routes
 	o.Explain = func(ctx context.Context, rec *sluice.Record) []daemon.Explained { return explain(ctx, rec) }
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	routes := func(start context.Context, s daemon.Setup) (sluice.Matcher, error) {
+	return daemon.App{Name: "sluice", Routes: func(start context.Context, s daemon.Setup) (sluice.Matcher, error) {
 		// The daemon runs the checks, and continues without a sink that is
 		// down.
-		app, err := cfg.Build(start, config.Setup{AWS: s.AWS, Accounts: s.Accounts, Logger: s.Logger, Metrics: s.Metrics})
+		app, err := cfg.Build(start, config.Setup{AWS: s.AWS, Accounts: s.Accounts, Logger: s.Logger, Metrics: s.Metrics, Cascade: func(g cascade.Progress) {
+			s.Cascade(page.Cascade{Table: g.Table, Parent: g.Parent, Deleted: g.Deleted, PerSecond: g.Rate, Seconds: g.Took.Seconds()}, g.Done)
+		}})
 		if err != nil {
 			return nil, err
 		}
@@ -83,10 +159,9 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 		if explain, err = c.explains(cfg, app); err != nil {
 			return nil, err
 		}
-		go sweepEvery(ctx, app, s.Logger)
+		s.Background(func(ctx context.Context) { sweepEvery(ctx, app, s.Logger) })
 		return app.Router, nil
-	}
-	return daemon.Run(ctx, daemon.App{Name: "sluice", Routes: routes}, o, c.envWith(cfg), c.stderr)
+	}}
 }
 
 // explains returns what says for the page what each route would do with a record.

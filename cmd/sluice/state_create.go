@@ -20,8 +20,8 @@ func stateCreateCommand(c *cli) *cobra.Command {
 		Long: `Make the DynamoDB table in which daemons keep their state, and wait until it is ready.
 An existing state table keeps its tags. Many applications can share one.
 
-The table is billed by request: a daemon at rest costs about 1.70 USD a month. More:
-docs/fleet.md. Permissions: deploy/iam/state-create.json.`,
+The table is billed by request. More: docs/fleet.md. Permissions:
+deploy/iam/state-create.json.`,
 		Example: `  sluice state create --state dynamodb:sluice-state
   sluice state create --state dynamodb:sluice-state --tag team=orders --point-in-time-recovery`,
 		Args: noArguments,

@@ -1,11 +1,14 @@
 package main
 
 import (
-	"errors"
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/page"
 )
 
 func statusCommand(c *cli) *cobra.Command {
@@ -25,28 +28,38 @@ shards are, and which records are parked.`,
 				return err
 			}
 			defer l.close() //nolint:errcheck // closes idle connections
-			path, q := "/", url.Values{"format": {"text"}}
+			path, text := "/api/status", textOf[page.Status]
 			if held {
-				path = "/lanes"
+				path, text = "/api/held", textOf[page.HeldItems]
 			}
-			if asJSON {
-				q.Set("format", "json")
-			}
-			body, err := l.api.ask(cmd.Context(), "GET", path, q)
+			body, err := l.api.ask(cmd.Context(), "GET", path, nil)
 			if err != nil {
 				return err
 			}
-			text, err := io.ReadAll(body) // errors of handlers, too
-			if _, writeErr := io.WriteString(c.stdout, plainLines(string(text))); err == nil {
-				err = writeErr
+			defer body.Close()
+			if asJSON {
+				_, err = io.Copy(c.stdout, body)
+				return err
 			}
-			return errors.Join(err, body.Close())
+			return text(body, c.stdout)
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.BoolVar(&held, "held", false, "show the items that wait, with errors")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
+	fs.BoolVar(&asJSON, "json", false, "print a JSON object")
 	place.addLiveFlags(fs)
 	return cmd
+}
+
+// textOf prints an answer of the daemon's API as text.
+func textOf[T interface{ Text(io.Writer) }](answer io.Reader, out io.Writer) error {
+	var v T
+	if err := json.NewDecoder(answer).Decode(&v); err != nil {
+		return fmt.Errorf("the daemon's answer cannot be read: %w", err)
+	}
+	var text bytes.Buffer
+	v.Text(&text)
+	_, err := io.WriteString(out, plainLines(text.String())) // errors of handlers, too
+	return err
 }

@@ -41,6 +41,8 @@ type Setup struct {
 	Check bool
 
 	Metrics metrics.Meter // nil: none
+	// Cascade is a [cascade.Config.Progress]; nil: none.
+	Cascade func(cascade.Progress)
 
 	// Fakes replace services in tests.
 	Fakes Fakes

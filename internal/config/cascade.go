@@ -133,7 +133,7 @@ func (c *Config) key(path string, key Strings) {
 
 func (o *Cascade) build(b *builder, path string, r *Route) (*built, error) {
 	table := b.c.tableOf(r, o.Table)
-	c := cascade.Config{Table: table, Key: o.Key, Threshold: cascade.Unlimited, Metrics: b.s.Metrics, Logger: b.s.Logger}
+	c := cascade.Config{Table: table, Key: o.Key, Threshold: cascade.Unlimited, Metrics: b.s.Metrics, Logger: b.s.Logger, Progress: b.s.Cascade}
 	needsOld := false
 	used := []string{table}
 	for _, child := range o.Children {

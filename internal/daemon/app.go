@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/accounts"
+	"github.com/sluicehq/sluice/internal/page"
 	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 )
@@ -25,6 +26,18 @@ type App struct {
 	Tables, Queues []string
 	DeadLetter     DeadLetter
 	Routes         func(context.Context, Setup) (sluice.Matcher, error)
+
+	Reloading *Reloading // nil: the routes are code, and cannot change while it runs
+}
+
+// Reloading says how the App is made again of files that have changed.
+type Reloading struct {
+	Watch  bool                   // look for changes
+	Loaded string                 // Digest, before the App was made
+	Digest func() (string, error) // identifies the content of the files
+	// Load reads the files, checks all of them, and asks services as sluice validate
+	// --connect does.
+	Load func(context.Context) (App, Options, func(env string) string, error)
 }
 
 // DeadLetter is a run.DeadLetter.
@@ -45,8 +58,25 @@ type Setup struct {
 
 	Accounts *accounts.Accounts // of sinks in a file; not in a run.Setup
 
+	background *[]func(context.Context) // nil: is not run
+	cascades   *cascades                // nil: are not shown
+
 	unrouted *unrouted // may be nil
 	checks   *checks   // nil: no checks
+}
+
+// Cascade has the page show a cascade, until it is over.
+func (s Setup) Cascade(now page.Cascade, over bool) {
+	if s.cascades != nil {
+		s.cascades.set(now, over)
+	}
+}
+
+// Background adds work that goes on while the routes run.
+func (s Setup) Background(work func(context.Context)) {
+	if s.background != nil {
+		*s.background = append(*s.background, work)
+	}
 }
 
 // routes makes the routes.

@@ -54,6 +54,22 @@ func (c *calls) named(route string) *routeCalls {
 	return nil
 }
 
+// running returns a route with a call that has not returned, or "".
+func (c *calls) running() string {
+	for _, rc := range c.routes {
+		for i := range rc.lists {
+			l := &rc.lists[i]
+			l.mu.Lock()
+			runs := l.first != nil
+			l.mu.Unlock()
+			if runs {
+				return rc.name
+			}
+		}
+	}
+	return ""
+}
+
 // parked adds to h that a parked record fails no more.
 func (c *calls) parked(h flow.Hooks) flow.Hooks {
 	next := h.Handled

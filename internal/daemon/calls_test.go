@@ -242,10 +242,8 @@ func TestSinkThatRetriesByItself(t *testing.T) {
 		if lanes := q.calls.lanes(nil); len(lanes) != 2 || lanes[0].Error != "tried again by the sink since 2000-01-01T00:00:00Z: index orders: cluster_block_exception" {
 			t.Errorf("lanes %+v", lanes)
 		}
-		var page strings.Builder
-		(&status{Routes: []routeStatus{routeStatusOf(q.routes()[0])}}).text(&page)
-		if want := "route search: 2 items failing"; !strings.Contains(page.String(), want) {
-			t.Errorf("no %q in\n%s", want, page.String())
+		if r := q.routes()[0]; r.Route != "search" || r.Failing != 2 {
+			t.Errorf("route %+v, want 2 failing items", r)
 		}
 		after(30 * time.Second)
 		q.ready("fails for 2 records since 2000-01-01T00:00:00Z")

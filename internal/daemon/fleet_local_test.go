@@ -149,7 +149,6 @@ func TestHeldByAnotherWorker(t *testing.T) {
 			return ""
 		})
 	}
-	shows("/lanes?format=text", "WORKER", "work   1", "not yet")
 	shows("/api/status", `"held": 1`, `"otherWorkers": [`, `"waitingRecords": 1`)
 	shows("/api/held", `"worker": "`, `"attempts": 1`)
 	shows("/api/workers", `"report": {`, `"held": 1`)

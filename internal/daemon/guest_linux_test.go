@@ -28,7 +28,7 @@ func TestGuest(t *testing.T) {
 	table.Put(map[string]any{"id": "poison"})
 	table.Put(map[string]any{"id": "well"})
 	c.until("msg=handled", 2)
-	for _, path := range []string{"/", "/lanes", "/metrics", "/readyz", "/livez", "/debug/pprof/goroutine?debug=1"} {
+	for _, path := range []string{"/", "/api/held", "/metrics", "/readyz", "/livez", "/debug/pprof/goroutine?debug=1"} {
 		if code, body := c.ask("GET", path); code != 200 {
 			t.Errorf("GET %s: %d %s", path, code, body)
 		}
@@ -39,7 +39,7 @@ func TestGuest(t *testing.T) {
 		}
 	}
 	c.signal(syscall.SIGHUP)
-	c.until("SIGHUP changes nothing", 1)
+	c.until("nothing is reloaded", 1)
 	table.Put(map[string]any{"id": "later"})
 	c.until("msg=handled", 3)
 	c.signal(syscall.SIGTERM)

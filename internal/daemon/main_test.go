@@ -29,7 +29,7 @@ const childEnv = "SLUICE_RUN_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(childEnv); name != "" {
-		failingAfter, checkEvery = time.Millisecond, 20*time.Millisecond
+		failingAfter, checkEvery, returnWithin = time.Millisecond, 20*time.Millisecond, time.Second
 		ctx := context.Background()
 		if !UnderLambda(os.Getenv) {
 			ctx = OnSignals(ctx)

@@ -81,6 +81,7 @@ type Options struct {
 	TraceParent string
 
 	startTimeout, lockTimeout time.Duration // of poller and state file; 0 is their default
+	owner                     string        // of claims; "": a new one
 }
 
 // envOf names the variable that stands in for each flag.

@@ -27,8 +27,8 @@ type shown struct {
 	*letterServer
 	o      Options
 	src    *sources
-	status func() status
-	fleet  *fleetView // nil: the state is a file
+	status func() page.Status // of this process alone
+	fleet  *fleetView         // nil: the state is a file
 }
 
 // addPage adds the page for browsers. texts is the handler of / for others; locked are
@@ -51,53 +51,14 @@ func addPage(answers endpoints, g *access.Guard, d *shown, texts http.Handler, l
 // Status implements [page.Daemon].
 func (d *shown) Status() page.Status {
 	st := d.status()
-	p := page.Status{
-		Application: st.Application, Version: st.Version, Config: st.Config, Worker: st.Worker, Started: st.Started, Ready: st.Ready, Reasons: st.Reasons,
-		Tables: []page.Table{}, Queues: []page.Queue{}, Backfills: []page.Backfill{}, Routes: d.routesShown(),
-		Held: st.HeldLanes, Gaps: st.Gaps, DeadLetters: st.DeadLetters, CountedAt: st.CountedAt,
-	}
 	others, err := d.others(fleetOld, countWithin)
-	if addRoutes(p.Routes, others); err != nil {
-		p.Unknown = unknownWorkers(err)
+	if addRoutes(st.Routes, others); err != nil {
+		st.Unknown = unknownWorkers(err)
 	}
 	for _, w := range others {
-		p.Held += w.Report.Held
+		st.Held += w.Report.Held
 	}
-	for _, q := range st.Queues {
-		p.Queues = append(p.Queues, page.Queue(q))
-	}
-	for _, b := range st.Backfills {
-		p.Backfills = append(p.Backfills, page.Backfill{Table: b.Table, Settled: b.Settled, Expected: b.Expected, Finished: b.Finished})
-	}
-	return p
-}
-
-// routesShown lists all routes. A route that fails for all messages of a queue has two
-// states: the second counts.
-func (d *shown) routesShown() []page.Route {
-	all := []page.Route{}
-	for i, r := range d.routes.Routes() {
-		one := page.Route{Route: r.Name, State: "works", Hour: d.src.rates.of(i)}
-		if n := len(one.Hour); n > 0 {
-			one.Last = one.Hour[n-1]
-		}
-		all = append(all, one)
-	}
-	for _, s := range d.src.group.States() {
-		i := slices.IndexFunc(all, func(r page.Route) bool { return r.Route == s.Route })
-		if st := d.src.throttles.status(s); i >= 0 && st.Throttled() {
-			all[i].Throttle = &page.Throttle{Paused: st.Paused, Concurrency: st.Concurrency, Rate: st.Rate, LeftSeconds: st.LeftSeconds, Text: st.Text()}
-		}
-	}
-	for _, s := range d.src.routes() {
-		i := slices.IndexFunc(all, func(r page.Route) bool { return r.Route == s.Route })
-		if i < 0 {
-			continue
-		}
-		st, one := routeStatusOf(s), &all[i]
-		one.State, one.Since, one.Failing, one.Waiting, one.Limit, one.Error = st.State, st.Since, st.Failing, st.Waiting, st.Limit, st.Error
-	}
-	return all
+	return st
 }
 
 // Tables implements [page.Daemon].
@@ -178,8 +139,13 @@ func tablesShown(known []poller.KnownShard, reads []poller.Status, owners map[[2
 }
 
 // Held implements [page.Daemon].
-func (d *shown) Held() ([]holders.Item, []string) {
-	return d.held(fleetOld, countWithin)
+func (d *shown) Held(patient bool) page.HeldItems {
+	age, within := fleetOld, countWithin
+	if patient {
+		age, within = fleetEvery, listWithin
+	}
+	others, err := d.others(age, within)
+	return addItems(items(d.src.waiting()), others, err)
 }
 
 // Gaps implements [page.Daemon].

@@ -268,9 +268,9 @@ func TestOtherWorkersAreShown(t *testing.T) {
 	if len(routes[0].Others) != 0 || len(routes[1].Others) != 1 || routes[1].Others[0].Worker != "b" || routes[1].Others[0].State != "outage" {
 		t.Errorf("%+v", routes)
 	}
-	got, unlisted := addItems([]holders.Item{{AgeSeconds: 70}, {AgeSeconds: 3}}, others, errors.New("timeout"))
-	if len(got) != 3 || got[1].Worker != "b" || got[1].AgeSeconds != 50 || fmt.Sprint(unlisted) != "[worker b holds 2 more what other workers do is not known: timeout]" {
-		t.Errorf("%+v %q", got, unlisted)
+	h := addItems([]holders.Item{{AgeSeconds: 70}, {AgeSeconds: 3}}, others, errors.New("timeout"))
+	if got := h.Held; len(got) != 3 || got[1].Worker != "b" || got[1].AgeSeconds != 50 || fmt.Sprint(h.Unlisted) != "[worker b holds 2 more what other workers do is not known: timeout]" {
+		t.Errorf("%+v", h)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 type rates struct{ routes []routeRates } // by their index
 
 type routeRates struct {
+	name    string
 	results [4]atomic.Uint32 // since the last point: see rateOf
 	took    [tookBuckets]atomic.Uint32
 
@@ -33,7 +34,26 @@ const (
 	tookBuckets = 4 * 27
 )
 
-func newRates(m sluice.Matcher) *rates { return &rates{make([]routeRates, len(m.Routes()))} }
+func newRates(m sluice.Matcher) *rates {
+	s := &rates{make([]routeRates, len(m.Routes()))}
+	for i, r := range m.Routes() {
+		s.routes[i].name = r.Name
+	}
+	return s
+}
+
+// inherit takes over the hour of routes with the same name.
+func (s *rates) inherit(old *rates) {
+	for i := range s.routes {
+		for j := range old.routes {
+			if r, before := &s.routes[i], &old.routes[j]; r.name == before.name {
+				before.mu.Lock()
+				r.hour, r.ended = before.hour, before.ended
+				before.mu.Unlock()
+			}
+		}
+	}
+}
 
 // counted adds the counting to h.
 func (s *rates) counted(h flow.Hooks) flow.Hooks {

@@ -18,7 +18,7 @@ func whereToLook(reasons []string, held int) []string {
 	if len(reasons) == 0 || held == 0 {
 		return reasons
 	}
-	return append(reasons, fmt.Sprintf("items that wait: %d; GET /lanes lists them, and why", held))
+	return append(reasons, fmt.Sprintf("items that wait: %d; sluice status --held lists them, and why", held))
 }
 
 // watchReady has the log say what /readyz says, for those who do not ask it:

@@ -55,7 +55,7 @@ func TestWhereToLook(t *testing.T) {
 		{nil, 0, ""},
 		{nil, 3, ""}, // items that wait are no reason
 		{[]string{"down"}, 0, "down"},
-		{[]string{"down"}, 3, "down\nitems that wait: 3; GET /lanes lists them, and why"},
+		{[]string{"down"}, 3, "down\nitems that wait: 3; sluice status --held lists them, and why"},
 	} {
 		if got := strings.Join(whereToLook(tt.reasons, tt.held), "\n"); got != tt.want {
 			t.Errorf("%q with %d held: %q, want %q", tt.reasons, tt.held, got, tt.want)

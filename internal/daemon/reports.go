@@ -29,7 +29,7 @@ const (
 func (s *sources) report() holders.Report {
 	held := s.waiting()
 	r := holders.Report{At: time.Now().UTC().Truncate(time.Second), Held: len(held), Items: items(held)}
-	for _, t := range tablesOf(s.poller.Shards(), nil) {
+	for _, t := range tablesShown(nil, s.poller.Shards(), nil, "") {
 		r.Tables = append(r.Tables, holders.TableReport{Table: t.Table, LagSeconds: t.LagSeconds, Unsettled: t.Unsettled})
 	}
 	states := s.routes()
@@ -82,14 +82,7 @@ func (d *shown) others(age, within time.Duration) ([]holders.Worker, error) {
 	return others(workers, d.src.poller.Owner()), err
 }
 
-// held lists the items that wait, the oldest first: of other workers those that their
-// reports name. unlisted says what the list lacks.
-func (d *shown) held(age, within time.Duration) (all []holders.Item, unlisted []string) {
-	others, err := d.others(age, within)
-	return addItems(items(d.src.waiting()), others, err)
-}
-
-func addItems(all []holders.Item, others []holders.Worker, err error) ([]holders.Item, []string) {
+func addItems(all []holders.Item, others []holders.Worker, err error) page.HeldItems {
 	unlisted := []string{}
 	for _, w := range others {
 		all = append(all, w.Report.Items...)
@@ -101,7 +94,7 @@ func addItems(all []holders.Item, others []holders.Worker, err error) ([]holders
 		unlisted = append(unlisted, unknownWorkers(err))
 	}
 	slices.SortStableFunc(all, func(a, b holders.Item) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
-	return all, unlisted
+	return page.HeldItems{Held: all, Unlisted: unlisted}
 }
 
 func unknownWorkers(err error) string {

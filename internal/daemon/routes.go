@@ -128,7 +128,7 @@ func (t *throttles) routes(stateFile string) http.Handler {
 	}
 	handle("GET /routes", nil, func(w http.ResponseWriter, _ *http.Request, _ url.Values) error {
 		all := Routes{Routes: []RouteStatus{}}
-		for _, s := range t.group.States() {
+		for _, s := range t.states() {
 			all.Routes = append(all.Routes, t.status(s))
 		}
 		return answer(w, all)
@@ -184,14 +184,14 @@ func (t *throttles) act(ctx context.Context, action string, q url.Values) (a Rou
 	default:
 		return a, &statusError{http.StatusNotFound, fmt.Errorf("%q: want pause, slow or resume", action)}
 	}
-	states := t.group.States()
+	states := t.states()
 	known := slices.ContainsFunc(states, func(s flow.RouteState) bool { return s.Route == route })
 	if _, _, paused := t.pauseOf(route); !known && !paused { // a route that was renamed may be resumed
 		return a, &statusError{http.StatusNotFound, NoSuchRoute(route, namesOf(states))}
 	}
 	a, err = ChangeOf(t.change(ctx, change))
 	a.RouteStatus = RouteStatus{Route: route}
-	for _, s := range t.group.States() {
+	for _, s := range t.states() {
 		if s.Route == route {
 			a.RouteStatus = t.status(s)
 		}

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -44,16 +43,15 @@ func secondOf(signals <-chan os.Signal, stop func()) int {
 	return exitFailed
 }
 
-// heedHangups keeps a SIGHUP from ending the process, until stop is called: those
-// who send one want a file to be read again, which takes a restart.
-func heedHangups(logger *slog.Logger) (stop func()) {
+// heedHangups calls hangup at a SIGHUP, one after another, until stop is called.
+func heedHangups(hangup func()) (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range signals {
-			logger.Info("SIGHUP changes nothing: a changed configuration is read at the next start")
+			hangup()
 		}
 	}()
 	return func() {

@@ -34,7 +34,7 @@ type sources struct {
 	repairs   []string // see Options.Repairs
 	letters   *kept
 	throttles *throttles
-	open      openShards
+	ended     func()          // forgets series that only these sources have
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
 	consumer  *queue.Consumer // nil without queues
@@ -54,7 +54,8 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	flows := o.Limits
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
-	streamHooks := s.open.counted(metrics.Poller())
+	streamHooks := metrics.Poller()
+	s.ended = func() { streamHooks.Memory(0, 0, 0) }
 	if shared, ok := store.(sharedStore); ok {
 		streamHooks = letters.adopted(streamHooks, shared)
 	}
@@ -63,6 +64,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 			Application:  o.Application,
 			Streams:      o.streams(),
 			Store:        store,
+			Owner:        o.owner,
 			Start:        o.Start,
 			StartName:    cmp.Or(o.StartName, "--start"),
 			EndpointName: endpointName(o),
@@ -150,7 +152,27 @@ func (s *sources) run(ctx context.Context) error {
 		running.Go(func() { defer stop(); errs[1] = s.consumer.Run(ctx) })
 	}
 	running.Wait()
+	s.ended()
 	return errors.Join(errs[:]...)
+}
+
+// prepare checks streams and queues before they are read.
+func (s *sources) prepare(ctx context.Context) error {
+	if s.poller != nil {
+		if err := s.poller.Prepare(ctx); err != nil {
+			return err
+		}
+	}
+	if s.consumer != nil {
+		return s.consumer.Prepare(ctx)
+	}
+	return nil
+}
+
+// inherit takes over from sources that have ended what the routes of the same name had.
+func (s *sources) inherit(old *sources) {
+	s.group.Inherit(old.group)
+	s.rates.inherit(old.rates)
 }
 
 // unready returns why they do not do their work, and nothing when they do.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/sluicehq/sluice/internal/page"
 	"io"
 	"log/slog"
 	"net/http"
@@ -74,8 +75,8 @@ func TestDaemonTellsOfAllSources(t *testing.T) {
 	p.until("message parked as a dead letter", 1)
 	inHand := func(want int) {
 		for ok := false; !ok; {
-			_, body := p.ask("GET", "/?format=json")
-			var st status
+			_, body := p.ask("GET", "/api/status")
+			var st page.Status
 			if err := json.Unmarshal([]byte(body), &st); err != nil {
 				t.Fatal(err)
 			}
@@ -86,15 +87,15 @@ func TestDaemonTellsOfAllSources(t *testing.T) {
 	c.send(`{"kind":"stuck"}`)
 	inHand(1)
 
-	var got struct{ Lanes []lane }
-	if _, body := p.ask("GET", "/lanes?format=json"); json.Unmarshal([]byte(body), &got) != nil || len(got.Lanes) != 2 {
-		t.Fatalf("/lanes: %s", body)
+	var got page.HeldItems
+	if _, body := p.ask("GET", "/api/held"); json.Unmarshal([]byte(body), &got) != nil || len(got.Held) != 2 {
+		t.Fatalf("/api/held: %s", body)
 	}
-	if a, b := got.Lanes[0], got.Lanes[1]; a.Source != "backfill" || a.Table != "orders" || a.Route != "items" || b.Source != "stream" || b.Table != "orders" || b.Route != "changes" {
-		t.Errorf("lanes %+v: want the backfill's, which waits longer, before the stream's", got.Lanes)
+	if a, b := got.Held[0], got.Held[1]; a.Source != "backfill" || a.Table != "orders" || a.Route != "items" || b.Source != "stream" || b.Table != "orders" || b.Route != "changes" {
+		t.Errorf("lanes %+v: want the backfill's, which waits longer, before the stream's", got.Held)
 	}
 	_, body := p.ask("GET", "/")
-	for _, want := range []string{"held items: 2 (/lanes)", "dead letters: 1\n  1 of table jobs, route messages (record)\n", "queue jobs: 1 message in hand, ", "backfill of table orders: 0 of about "} {
+	for _, want := range []string{"held items: 2 (sluice status --held)", "dead letters: 1\n  1 of table jobs, route messages (record)\n", "queue jobs: 1 message in hand, ", "backfill of table orders: 0 of about "} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in the status:\n%s", want, body)
 		}
@@ -194,6 +195,7 @@ func wireHeld(t *testing.T, c *cloud, held *checks, m sluice.Matcher, o Options)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.throttles = newThrottles(state.NewMemory(), o.Application, s.group, false, false, slog.New(slog.DiscardHandler))
 	w.sources = s
 	ctx, cancel := context.WithCancel(t.Context())
 	w.ended = make(chan error, 1)

@@ -25,6 +25,17 @@ func (s *sources) starting() string {
 	return ""
 }
 
+// openings are closed when the sources read.
+func (s *sources) openings() (all []<-chan struct{}) {
+	if s.poller != nil {
+		all = append(all, s.poller.Opened())
+	}
+	if s.consumer != nil {
+		all = append(all, s.consumer.Opened())
+	}
+	return all
+}
+
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -1,11 +1,8 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -15,128 +12,77 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
-	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/internal/page"
 )
 
-// status is the content of the page at /.
-type status struct {
-	Application string             `json:"application"`
-	Version     string             `json:"version"`
-	Config      string             `json:"config"`           // fingerprint of the configuration
-	Worker      string             `json:"worker,omitempty"` // its name in the state; empty without tables
-	Started     time.Time          `json:"started"`
-	Ready       bool               `json:"ready"`
-	Reasons     []string           `json:"reasons"` // why it is not
-	Tables      []tableStatus      `json:"tables"`
-	Queues      []queueStatus      `json:"queues"`
-	Backfills   []backfilling      `json:"backfills"`
-	HeldLanes   int                `json:"heldLanes"`
-	Routes      []routeStatus      `json:"routes"` // for which something fails, or that are overloaded, paused or slowed
-	Gaps        int                `json:"gaps"`
-	DeadLetters []deadletter.Count `json:"deadLetters"`
-	CountedAt   time.Time          `json:"deadLettersCountedAt,omitzero"`
-}
-
-type tableStatus struct {
-	Table      string        `json:"table"`
-	LagSeconds float64       `json:"lagSeconds"` // the largest of its shards
-	Unsettled  uint64        `json:"unsettled"`
-	OpenShards int           `json:"openShards"` // also those that other workers read, or that wait
-	Shards     []shardStatus `json:"shards"`     // that this worker reads
-}
-
-type shardStatus struct {
-	ID         string    `json:"id"`
-	Position   string    `json:"position"` // sequence number of the last settled record
-	LagSeconds float64   `json:"lagSeconds"`
-	Unsettled  uint64    `json:"unsettled"`
-	LastPoll   time.Time `json:"lastPoll"`
-	Error      string    `json:"error,omitempty"` // of the last poll
-}
-
-type queueStatus struct {
-	Queue         string  `json:"queue"`
-	InHand        int     `json:"inHand"`
-	OldestSeconds float64 `json:"oldestSeconds"`
-}
-
-type backfilling struct {
-	Table    string `json:"table"`
-	Items    int64  `json:"items"`
-	Settled  int64  `json:"settled"`
-	Expected int64  `json:"expected"`
-	Finished bool   `json:"finished"`
-}
-
-type routeStatus struct {
-	Route   string    `json:"route"`
-	State   string    `json:"state"`
-	Since   time.Time `json:"since"`
-	Failing int       `json:"failingItems"`
-	Waiting int       `json:"waitingRecords"`
-	Limit   int       `json:"concurrencyLimit"` // 0: no limit was found, or it is an outage
-	Error   string    `json:"error"`            // of the last call that failed
-
-	Throttle *RouteStatus `json:"throttle,omitempty"` // while an operator has paused or slowed it
-}
-
-// status asks the sources.
-func (s *sources) status() (st status) {
-	st = status{
-		Reasons: s.unready(), Tables: []tableStatus{}, Queues: []queueStatus{}, Backfills: []backfilling{}, Routes: []routeStatus{},
-		HeldLanes: len(s.waiting()), Gaps: len(s.Gaps()),
+// status is what the process knows of itself: without the tables, and without what other
+// workers say.
+func (s *sources) status() page.Status {
+	st := page.Status{
+		Reasons: s.unready(), Queues: []page.Queue{}, Backfills: []page.Backfill{}, Routes: s.routesShown(),
+		Held: len(s.waiting()), Gaps: len(s.Gaps()),
 	}
 	if st.Ready = len(st.Reasons) == 0; st.Ready {
 		st.Reasons = []string{}
 	}
 	if s.poller != nil {
-		st.Worker, st.Tables = s.poller.Owner(), tablesOf(s.poller.Shards(), s.open.byTable())
+		st.Worker = s.poller.Owner()
 	}
 	if s.backfills != nil {
 		for _, b := range s.backfills.all {
 			p := b.Progress()
-			st.Backfills = append(st.Backfills, backfilling{p.Table, p.Items, p.Settled, p.TableItems, p.Finished})
+			st.Backfills = append(st.Backfills, page.Backfill{Table: p.Table, Items: p.Items, Settled: p.Settled, Expected: p.TableItems, Finished: p.Finished})
 		}
 	}
 	if s.consumer != nil {
 		for name, h := range s.consumer.Hands() {
-			st.Queues = append(st.Queues, queueStatus{name, h.Messages, h.Oldest.Seconds()})
+			st.Queues = append(st.Queues, page.Queue{Queue: name, InHand: h.Messages, OldestSeconds: h.Oldest.Seconds()})
 		}
-		slices.SortFunc(st.Queues, func(a, b queueStatus) int { return strings.Compare(a.Queue, b.Queue) })
-	}
-	for _, r := range s.routes() {
-		throttled := r.Throttle != (flow.Throttle{})
-		if r.State == flow.Works && r.Failing == 0 && r.Err == nil && !throttled {
-			continue
-		}
-		one := routeStatusOf(r)
-		if throttled {
-			t := s.throttles.status(r)
-			one.Throttle = &t
-		}
-		st.Routes = append(st.Routes, one)
+		slices.SortFunc(st.Queues, func(a, b page.Queue) int { return strings.Compare(a.Queue, b.Queue) })
 	}
 	return st
 }
 
-// routeStatusOf leaves out the limit in an outage: only probes are sent.
-func routeStatusOf(r flow.RouteState) routeStatus {
-	limit := r.Limit
-	if r.State == flow.Outage {
-		limit = 0
+// routesShown lists all routes. A route that fails for all messages of a queue has two
+// states: the second counts.
+func (s *sources) routesShown() []page.Route {
+	all := []page.Route{}
+	for i, r := range s.group.States() {
+		one := page.Route{Route: r.Route, State: flow.Works.String(), Hour: s.rates.of(i)}
+		if n := len(one.Hour); n > 0 {
+			one.Last = one.Hour[n-1]
+		}
+		if st := s.throttles.status(r); st.Throttled() {
+			one.Throttle = &page.Throttle{Paused: st.Paused, Concurrency: st.Concurrency, Rate: st.Rate, LeftSeconds: st.LeftSeconds, Text: st.Text()}
+		}
+		all = append(all, one)
 	}
-	return routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, limit, plain(r.Err), nil}
+	for _, st := range s.routes() {
+		i := slices.IndexFunc(all, func(r page.Route) bool { return r.Route == st.Route })
+		if i < 0 {
+			continue
+		}
+		one := &all[i]
+		one.State, one.Since, one.Failing, one.Waiting, one.Error = st.State.String(), st.Since, st.Failing, st.Waiting, plain(st.Err)
+		if one.Limit = st.Limit; st.State == flow.Outage { // only probes are sent
+			one.Limit = 0
+		}
+	}
+	return all
 }
 
 // awaited returns the unsettled work by source.
-func (st *status) awaited() (all []string) {
+func (s *sources) awaited() (all []string) {
+	st := s.status()
 	add := func(n int, one, of string) {
 		if n > 0 {
 			all = append(all, plural(n, one)+" of "+of)
 		}
 	}
-	for _, t := range st.Tables {
-		add(int(t.Unsettled), "record", "table "+t.Table)
+	if s.poller != nil {
+		for _, t := range tablesShown(s.poller.Lineage(), s.poller.Shards(), nil, st.Worker) {
+			add(int(t.Unsettled), "record", "table "+t.Table)
+		}
 	}
 	for _, b := range st.Backfills {
 		add(int(b.Items-b.Settled), "item", "the backfill of table "+b.Table)
@@ -145,141 +91,6 @@ func (st *status) awaited() (all []string) {
 		add(q.InHand, "message", "queue "+q.Queue)
 	}
 	return all
-}
-
-// tablesOf groups shards by table. open are the open shards of each table.
-func tablesOf(shards []poller.Status, open map[string]int) []tableStatus {
-	byTable := make(map[string]*tableStatus)
-	for table, n := range open {
-		byTable[table] = &tableStatus{Table: table, OpenShards: n, Shards: []shardStatus{}}
-	}
-	for _, sh := range shards {
-		t := byTable[sh.Shard.Table]
-		if t == nil {
-			t = &tableStatus{Table: sh.Shard.Table}
-			byTable[t.Table] = t
-		}
-		one := shardStatus{ID: sh.Shard.ID, Position: sh.Position, LagSeconds: sh.Lag.Seconds(), Unsettled: sh.Unsettled, LastPoll: sh.LastPoll}
-		if sh.Err != nil {
-			one.Error = plain(sh.Err)
-		}
-		t.LagSeconds, t.Unsettled = max(t.LagSeconds, one.LagSeconds), t.Unsettled+one.Unsettled
-		t.Shards = append(t.Shards, one)
-		t.OpenShards = max(t.OpenShards, len(t.Shards)) // the lineage may be told later
-	}
-	tables := []tableStatus{}
-	for _, name := range slices.Sorted(maps.Keys(byTable)) {
-		tables = append(tables, *byTable[name])
-	}
-	return tables
-}
-
-// shownShards is how many shards of a table the text shows, with the largest lag
-// first.
-const shownShards = 20
-
-// statusPage answers with what now returns.
-func statusPage(now func() status) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		st := now()
-		if wantsJSON(r) {
-			writeJSON(w, st)
-			return
-		}
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		var b strings.Builder
-		st.text(&b)
-		_, _ = w.Write([]byte(b.String()))
-	})
-}
-
-func (st *status) text(b *strings.Builder) {
-	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
-	line("%s, version %s, running for %v", st.Application, st.Version, time.Since(st.Started).Round(time.Second))
-	if st.Worker != "" {
-		line("worker %s, configuration %s", st.Worker, st.Config)
-	}
-	if st.Ready {
-		line("ready")
-	} else {
-		line("NOT READY")
-		for _, r := range st.Reasons {
-			line("  %s", strings.ReplaceAll(r, "\n", "\n    ")) // no line of an error passes for one of the page
-		}
-	}
-	line("\nheld items: %d (/lanes)", st.HeldLanes)
-	letters := 0
-	for _, c := range st.DeadLetters {
-		letters += c.N
-	}
-	counted := ""
-	if age := time.Since(st.CountedAt); st.CountedAt.IsZero() {
-		counted = " (not counted yet)"
-	} else if age > countOld {
-		counted = fmt.Sprintf(" (counted %v ago)", age.Round(time.Second))
-	}
-	line("dead letters: %d%s", letters, counted)
-	for _, c := range st.DeadLetters {
-		line("  %d of table %s, route %s (%s)", c.N, c.Table, cmp.Or(c.Route, "-"), c.Kind)
-	}
-	line("gaps that nobody has acknowledged: %d", st.Gaps)
-	for _, r := range st.Routes {
-		fmt.Fprintf(b, "route %s: ", r.Route)
-		failing := plural(r.Failing, "item") + " failing"
-		if r.Throttle != nil {
-			fmt.Fprintf(b, "%s; ", r.Throttle.Text())
-		}
-		switch {
-		case r.State != flow.Works.String():
-			fmt.Fprintf(b, "%s since %s", r.State, r.Since.Format(time.RFC3339))
-			if r.Failing > 0 {
-				b.WriteString(", " + failing)
-			}
-		case r.Failing > 0: // too few items for a trouble of the route
-			b.WriteString(failing)
-		case r.Error == "":
-			b.WriteString("works")
-		default:
-			b.WriteString("works, after an error")
-		}
-		if r.Waiting > 0 {
-			fmt.Fprintf(b, ", %s waiting", plural(r.Waiting, "record"))
-		}
-		if r.Limit > 0 {
-			fmt.Fprintf(b, ", %s at a time", plural(r.Limit, "call"))
-		}
-		if r.Error != "" {
-			fmt.Fprintf(b, ": %s", firstLine(r.Error))
-		}
-		line("")
-	}
-	for _, t := range st.Tables {
-		shown := plural(t.OpenShards, "shard")
-		if n := len(t.Shards); n < t.OpenShards {
-			shown = fmt.Sprintf("%d of %s", n, plural(t.OpenShards, "open shard"))
-		}
-		line("\ntable %s: %s, lag %s, %s unsettled", t.Table, shown, seconds(t.LagSeconds), plural(int(t.Unsettled), "record"))
-		shards := slices.Clone(t.Shards)
-		slices.SortStableFunc(shards, func(a, b shardStatus) int { return cmp.Compare(b.LagSeconds, a.LagSeconds) })
-		w := rows(b)
-		for _, sh := range shards[:min(len(shards), shownShards)] {
-			fmt.Fprintf(w, "  %s\tlag %s\t%d unsettled\t%s\t%s\n", sh.ID, seconds(sh.LagSeconds), sh.Unsettled, polled(sh.LastPoll), firstLine(sh.Error))
-		}
-		_ = w.Flush()
-		if more := len(shards) - shownShards; more > 0 {
-			line("  and %d that lag less (?format=json shows all)", more)
-		}
-	}
-	for _, q := range st.Queues {
-		line("\nqueue %s: %s in hand, the oldest for %s", q.Queue, plural(q.InHand, "message"), seconds(q.OldestSeconds))
-	}
-	for _, f := range st.Backfills {
-		how := fmt.Sprintf("%d of about %d items settled", f.Settled, f.Expected)
-		if f.Finished {
-			how = "finished, " + plural(int(f.Settled), "item")
-		}
-		line("\nbackfill of table %s: %s", f.Table, how)
-	}
 }
 
 func seconds(s float64) time.Duration {
@@ -303,13 +114,6 @@ func heldFlows(all []lane) []flow.Held {
 	return held
 }
 
-func polled(last time.Time) string {
-	if last.IsZero() {
-		return "never polled"
-	}
-	return fmt.Sprintf("polled %v ago", time.Since(last).Round(time.Second))
-}
-
 // letterCounts counts dead letters for no more than a fiftieth of the time: each count
 // reads all of them. While a count hangs, as on a dead disk, get returns the one before.
 type letterCounts struct {
@@ -327,7 +131,6 @@ type letterCounts struct {
 const (
 	countEvery  = 30 * time.Second // for metrics; whoever asks for the status gets a new count
 	countWithin = 2 * time.Second  // longest wait of a request
-	countOld    = 5 * time.Second  // age that the status shows
 )
 
 // get returns the counts and their time. It counts anew if the last count is older than

@@ -30,15 +30,15 @@ type newsStore interface{ News(app string) uint64 }
 type throttles struct {
 	store  state.Values
 	app    string
-	group  *flow.Group
 	news   newsStore // nil: this process alone changes the state
-	claims bool      // of shards: from the first on, News counts
-	more   bool      // the process calls routes without a claim, too
 	logger *slog.Logger
 
 	changing sync.Mutex // held during requests, taken before mu
 
 	mu      sync.Mutex
+	group   *flow.Group
+	claims  bool                // of shards: from the first on, News counts
+	more    bool                // the process calls routes without a claim, too
 	known   map[string]*running // by route
 	read    time.Time           // start of the last good read; zero: none yet
 	tried   time.Time           // start of the last one
@@ -60,6 +60,29 @@ func newThrottles(store state.Values, app string, group *flow.Group, claims, mor
 	t := &throttles{store: store, app: app, group: group, claims: claims, more: more, logger: logger, known: make(map[string]*running), alarmed: make(map[string]time.Time)}
 	t.news, _ = store.(newsStore)
 	return t
+}
+
+// use replaces the routes by those of another group. The pauses last, by the names.
+func (t *throttles) use(group *flow.Group, claims, more bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.group, t.claims, t.more = group, claims, more
+	for _, s := range group.States() { // which may have inherited a pause that is over
+		group.Throttle(s.Route, flow.Throttle{})
+	}
+	for _, r := range t.known {
+		if !r.over {
+			group.Throttle(r.Route, flow.Throttle{Paused: r.Paused(), Concurrency: r.Concurrency, Rate: r.Rate})
+		}
+	}
+}
+
+// states returns the states of the routes.
+func (t *throttles) states() []flow.RouteState {
+	t.mu.Lock()
+	group := t.group
+	t.mu.Unlock()
+	return group.States()
 }
 
 // refresh reads the pauses and applies them.
@@ -235,7 +258,7 @@ func (t *throttles) alarm() {
 	if none {
 		return
 	}
-	for _, s := range t.group.States() {
+	for _, s := range t.states() {
 		left, ok := s.TimeToTrim()
 		if !ok || left > lossAlarm || time.Since(t.alarmed[s.Route]) < lossAlarmEvery {
 			continue

@@ -445,3 +445,19 @@ func TestDaemonPauses(t *testing.T) {
 	c.until("handled three", 1)
 	stop()
 }
+
+// The routes of a new file have the pauses of now, whatever they inherited.
+func TestPausesOfANewGroup(t *testing.T) {
+	m := router.New()
+	h := func(context.Context, *sluice.Record) error { return nil }
+	m.Handle("a#*", h, router.Name("a"))
+	m.Handle("b#*", h, router.Name("b"))
+	th := newThrottles(state.NewMemory(), "shop", flow.NewGroup(m), false, false, slog.New(slog.DiscardHandler))
+	th.known = map[string]*running{"b": {Pause: pauses.New("b", time.Hour, 0, 0)}}
+	next := flow.NewGroup(m)
+	next.Throttle("a", flow.Throttle{Paused: true}) // which ended meanwhile
+	th.use(next, false, false)
+	if s := next.States(); s[0].Throttle.Paused || !s[1].Throttle.Paused {
+		t.Errorf("a %+v, b %+v: want b alone paused", s[0].Throttle, s[1].Throttle)
+	}
+}

@@ -73,7 +73,7 @@ func TestDaemonIsForThoseWhoHaveItsToken(t *testing.T) {
 		}
 	}
 	for _, what := range []string{
-		"GET /", "GET /lanes", "GET /deadletters", "GET /deadletters/x?payload=1", "POST /deadletters/redrive", "DELETE /deadletters?all=1",
+		"GET /", "GET /api/held", "GET /deadletters", "GET /deadletters/x?payload=1", "POST /deadletters/redrive", "DELETE /deadletters?all=1",
 		"GET /gaps", "POST /gaps/acknowledge", "POST /park?route=x", "POST /session", "GET /debug/pprof/goroutine?debug=1",
 	} {
 		method, path, _ := strings.Cut(what, " ")

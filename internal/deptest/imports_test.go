@@ -130,7 +130,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function", "internal/lambdatraces", "sources/lambda", "tracing"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/accounts", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/brake", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/holders", "internal/job", "internal/kcl", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/pauses", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/accounts", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/brake", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/holders", "internal/job", "internal/kcl", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/page", "internal/pauses", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

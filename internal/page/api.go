@@ -38,8 +38,8 @@ func (s *server) api(get func(string, func(http.ResponseWriter, *http.Request) e
 		return map[string][]Shard{"shards": all}, nil
 	})
 	of("held", func(*http.Request) (any, error) {
-		all, unlisted := s.Held()
-		return map[string]any{"held": notNil(all), "unlisted": notNil(unlisted)}, nil
+		h := s.Held(true)
+		return HeldItems{notNil(h.Held), notNil(h.Unlisted)}, nil
 	})
 	of("gaps", func(*http.Request) (any, error) { return map[string][]Gap{"gaps": notNil(s.Gaps())}, nil })
 	of("workers", func(r *http.Request) (any, error) {

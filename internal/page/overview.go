@@ -63,7 +63,7 @@ func (s *server) seen() overview {
 	for _, c := range o.DeadLetters {
 		o.Letters += c.N
 	}
-	o.Oldest, _ = s.Held()
+	o.Oldest = s.Held(false).Held
 	o.Oldest = o.Oldest[:min(len(o.Oldest), worst)]
 	o.alarm()
 	return o
@@ -104,6 +104,9 @@ func (o *overview) alarm() {
 		o.Notes = append(o.Notes, alarm{o.Unknown, "/page/workers"})
 	}
 	o.Alarms = append(append(o.Alarms, outages...), others...)
+	if o.Reload != nil && o.Reload.Outcome == Failed {
+		o.Notes = append(o.Notes, alarm{Text: o.Reload.Text()})
+	}
 	if o.Ready && o.Held > 0 {
 		o.Notes = append(o.Notes, alarm{plural(o.Held, "item") + " wait for a retry or a slow call", "/page/held"})
 	}
@@ -159,7 +162,8 @@ func badness(r Route) int {
 
 // held shows the items that wait.
 func (s *server) held(w http.ResponseWriter, r *http.Request) error {
-	all, unlisted := s.Held()
+	h := s.Held(false)
+	all := h.Held
 	if route := r.URL.Query().Get("route"); route != "" {
 		all = slices.DeleteFunc(all, func(h holders.Item) bool { return h.Route != route })
 	}
@@ -168,7 +172,7 @@ func (s *server) held(w http.ResponseWriter, r *http.Request) error {
 		Held     []holders.Item
 		Unlisted []string
 		part
-	}{all[p.From:p.To], unlisted, p})
+	}{all[p.From:p.To], h.Unlisted, p})
 }
 
 // letterLink is where the letters of a count are.

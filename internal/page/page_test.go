@@ -44,7 +44,7 @@ type fake struct {
 
 func (f *fake) Status() Status                                    { return f.status }
 func (f *fake) Tables() []Table                                   { return slices.Clone(f.tables) }
-func (f *fake) Held() ([]holders.Item, []string)                  { return slices.Clone(f.held), f.unlisted }
+func (f *fake) Held(bool) HeldItems                               { return HeldItems{slices.Clone(f.held), f.unlisted} }
 func (f *fake) Gaps() []Gap                                       { return f.gaps }
 func (f *fake) Workers(context.Context) ([]holders.Worker, error) { return f.workers, nil }
 func (f *fake) Settings() Settings {
@@ -147,7 +147,7 @@ func newFake(t testing.TB) *fake {
 			{Route: "notify", State: "overloaded", Since: now.Add(-time.Minute), Limit: 7, Error: "429"},
 			{Route: "a b&c", State: "works", Throttle: &Throttle{Paused: true, Text: "paused for 1h0m0s"}},
 		},
-		Queues: []Queue{{"jobs", 3, 61}}, Backfills: []Backfill{{"orders", 500, 2000, false}, {"old", 7, 7, true}}, Held: 2, Gaps: 1, Unknown: "what other workers do is not known: timeout",
+		Queues: []Queue{{"jobs", 3, 61}}, Backfills: []Backfill{{"orders", 600, 500, 2000, false}, {"old", 7, 7, 7, true}}, Cascades: []Cascade{{"lines", "orders/" + hostile, 12000, 133, 90}}, Held: 2, Gaps: 1, Unknown: "what other workers do is not known: timeout",
 		DeadLetters: []deadletter.Count{{Route: "send", Table: "test", Kind: "record", N: 3}}, CountedAt: now,
 	}
 	f.tables = []Table{
@@ -273,7 +273,7 @@ func TestPages(t *testing.T) {
 	id := f.park(t, 1, `{"pk":{"S":"o-1"},"note":{"S":"<script>alert(3)</script>"},"gone":{"N":"1"},"same":{"S":"x"}}`, `{"pk":{"S":"o-1"},"note":{"S":"new"},"fresh":{"BOOL":true},"same":{"S":"x"}}`)
 	h := f.handler()
 	for path, wants := range map[string][]string{
-		"/":                                    {"not ready", "In 4 h 0 min the stream deletes", "1 gap: records were lost", "outage", "<svg", "12", "overloaded", "429", "route a b&amp;c is paused for 1h0m0s", "/page/route?route=a%20b%26c", "orders", "s-2", "25 %", "finished", "00ff", "handler does not return", "&lt;script&gt;", "route &#34;search&#34;: partial outage at 6 other workers, such as host/3/C", "And at", "2 more workers", "not known: timeout", "At worker host/3/C:", "3 items failing", "worker host/3/C</small>"},
+		"/":                                    {"not ready", "In 4 h 0 min the stream deletes", "1 gap: records were lost", "outage", "<svg", "12", "overloaded", "429", "route a b&amp;c is paused for 1h0m0s", "/page/route?route=a%20b%26c", "orders", "s-2", "25 %", "finished", "12\u2009000", "1 min 30 s", "00ff", "handler does not return", "&lt;script&gt;", "route &#34;search&#34;: partial outage at 6 other workers, such as host/3/C", "And at", "2 more workers", "not known: timeout", "At worker host/3/C:", "3 items failing", "worker host/3/C</small>"},
 		"/page/shards":                         {"s-2", "s-3", "child of s-1", "host/2/B", "1 shard settled"},
 		"/page/shards?settled=1&order=lag":     {"s-1", "settled"},
 		"/page/shards?table=users":             {"u-1", "selected>users"},

@@ -19,9 +19,8 @@ import (
 type Daemon interface {
 	Status() Status
 	Tables() []Table // each with all of its shards, in any order
-	// Held lists items that wait, the oldest first: of other workers the oldest alone.
-	// unlisted says what the list lacks.
-	Held() (all []holders.Item, unlisted []string)
+	// Held waits for new reports of other workers if it is to be patient.
+	Held(patient bool) HeldItems
 	Gaps() []Gap
 	// Acknowledge acknowledges the gaps with these ids.
 	Acknowledge(ctx context.Context, ids []string) error
@@ -63,16 +62,45 @@ type Status struct {
 	Worker      string             `json:"worker,omitempty"` // its name in the state; empty without tables
 	Started     time.Time          `json:"started"`
 	Ready       bool               `json:"ready"`
-	Reasons     []string           `json:"reasons"` // why it is not
-	Tables      []Table            `json:"tables"`  // each with the shards that lag most
+	Reasons     []string           `json:"reasons"`          // why it is not
+	Reload      *Reload            `json:"reload,omitempty"` // the last one; nil: none yet
+	Tables      []Table            `json:"tables"`           // each with the shards that lag most
 	Queues      []Queue            `json:"queues"`
 	Backfills   []Backfill         `json:"backfills"`
+	Cascades    []Cascade          `json:"cascades"`          // that run for seconds and go on, the longest first
 	Routes      []Route            `json:"routes"`            // in the order of the configuration
 	Held        int                `json:"held"`              // items that wait, at all workers
 	Unknown     string             `json:"unknown,omitempty"` // why other workers are missing
 	Gaps        int                `json:"gaps"`              // that nobody has acknowledged
 	DeadLetters []deadletter.Count `json:"deadLetters"`
 	CountedAt   time.Time          `json:"deadLettersCountedAt,omitzero"`
+}
+
+// Outcomes of a [Reload].
+const (
+	Reloaded  = "reloaded"
+	Unchanged = "unchanged"
+	Failed    = "failed"
+)
+
+// Reload is how a reload of the configuration has ended.
+type Reload struct {
+	Outcome string    `json:"outcome"` // see the constants
+	At      time.Time `json:"at"`
+	Config  string    `json:"config"`          // fingerprint of the configuration that runs
+	Error   string    `json:"error,omitempty"` // why it has failed
+}
+
+// Text is a line for people.
+func (r Reload) Text() string {
+	at := r.At.Format(time.RFC3339)
+	switch r.Outcome {
+	case Reloaded:
+		return "the configuration was reloaded at " + at
+	case Unchanged:
+		return "a reload at " + at + " found no change"
+	}
+	return "the reload at " + at + " failed, and the old configuration goes on: " + r.Error
 }
 
 // Hours is the time until a stream deletes the oldest record that is not settled.
@@ -154,9 +182,19 @@ type Queue struct {
 // Backfill is the reading of a whole table.
 type Backfill struct {
 	Table    string `json:"table"`
+	Items    int64  `json:"items"` // read
 	Settled  int64  `json:"settled"`
 	Expected int64  `json:"expected"` // about
 	Finished bool   `json:"finished"`
+}
+
+// Cascade is a cascade that deletes rows.
+type Cascade struct {
+	Table     string  `json:"table"`  // of the rows
+	Parent    string  `json:"parent"` // its table and key
+	Deleted   int     `json:"deleted"`
+	PerSecond float64 `json:"rowsPerSecond"`
+	Seconds   float64 `json:"seconds"`
 }
 
 // Route is a route: how it is, and its last hour.
@@ -225,6 +263,12 @@ type Point struct {
 // Rate is the calls a second.
 func (p Point) Rate() float64 {
 	return float64(p.Done+p.Skipped+p.Failed+p.Parked) / PointEvery.Seconds()
+}
+
+// HeldItems are the items that wait, the oldest first: of other workers the oldest alone.
+type HeldItems struct {
+	Held     []holders.Item `json:"held"`
+	Unlisted []string       `json:"unlisted"` // what the list lacks, in words
 }
 
 // Gap is a range of a shard that was lost unread, and that nobody has acknowledged.

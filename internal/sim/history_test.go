@@ -127,12 +127,16 @@ func (h *history) reopenStore() {
 }
 
 func (h *history) run() {
+	var before *life // whose routes are replaced; nil: a process begins
 	for _, lp := range h.plan.lives {
 		if h.now() >= h.plan.span {
 			break
 		}
-		l := h.live(lp.crash)
+		l := h.liveAfter(lp.crash, before)
 		h.pass(h.now()+lp.lasts, l)
+		if before = h.reload(l, lp); before != nil {
+			continue
+		}
 		if !h.end(l, lp.orderly) {
 			return
 		}
@@ -142,7 +146,7 @@ func (h *history) run() {
 			h.pass(h.now()+lp.down, nil)
 		}
 	}
-	l := h.live(crash{})
+	l := h.liveAfter(crash{}, before)
 	for h.now() < h.plan.span {
 		h.pass(h.plan.span, l)
 		if h.now() < h.plan.span { // it ended of itself
@@ -187,6 +191,24 @@ func (h *history) run() {
 		ids[l.ID] = true
 	}
 	h.check.kept(ids)
+}
+
+// reload hands a life over, if the plan says so and the life still runs, and returns it.
+func (h *history) reload(l *life, lp lifePlan) *life {
+	if !lp.reload {
+		return nil
+	}
+	select {
+	case <-l.done:
+		return nil
+	case <-l.gate.died:
+		return nil
+	default:
+	}
+	if !l.handOver() || l.err != nil || len(h.check.failed()) > 0 {
+		return nil
+	}
+	return l
 }
 
 // stopSoon stops a life soon after the faults have ended, when what they set
@@ -266,7 +288,7 @@ func (h *history) ended(l *life) {
 		h.check.violate(propRun, "Run returned %v although nobody had stopped it", l.err)
 	}
 	l.gate.close()
-	l.cancel()
+	l.cancel(nil)
 	h.check.left(l.n, false)
 }
 

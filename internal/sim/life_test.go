@@ -26,7 +26,7 @@ type life struct {
 	gate   *gate
 	p      *poller.Poller
 	group  *flow.Group
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when Run has returned
 	err    error         // what it returned; read after done
 	ctx    context.Context
@@ -35,7 +35,11 @@ type life struct {
 }
 
 // live starts a process.
-func (h *history) live(c crash) *life {
+func (h *history) live(c crash) *life { return h.liveAfter(c, nil) }
+
+// liveAfter starts a process or, after a life that was handed over, goes on in that one
+// with new routes.
+func (h *history) liveAfter(c crash, before *life) *life {
 	h.lives++
 	l := &life{h: h, n: h.lives, gate: newGate(c), done: make(chan struct{})}
 	l.note("starts; crash: %v", c)
@@ -56,12 +60,16 @@ func (h *history) live(c crash) *life {
 	m := l.matcher()
 	l.group = flow.NewGroup(m)
 	o.Flow.Group = l.group
+	if before != nil {
+		l.group.Inherit(before.group)
+		o.Owner = before.p.Owner()
+	}
 	p, err := poller.New(cfg, m, o)
 	if err != nil {
 		panic(err) // the plan is wrong
 	}
 	l.p = p
-	l.ctx, l.cancel = context.WithCancel(h.t.Context())
+	l.ctx, l.cancel = context.WithCancelCause(h.t.Context())
 	go func() {
 		defer close(l.done)
 		l.err = p.Run(l.ctx)
@@ -114,16 +122,29 @@ func (l *life) stopped() bool { return l.ctx.Err() != nil }
 // left of it is drained beside the next life.
 func (l *life) kill() {
 	l.note("killed after %d interactions", l.gate.passages())
-	l.cancel()
+	l.cancel(nil)
 	l.gate.close()
 	l.h.check.left(l.n, false)
 	l.h.corpses.Go(func() { <-l.done })
 }
 
+// handOver ends it as a reload of the configuration does, and reports whether it ended
+// so.
+func (l *life) handOver() bool {
+	var all []poller.Stream
+	for _, t := range l.h.plan.tables {
+		all = append(all, poller.Stream{Table: t.name})
+	}
+	l.group.HandOver()
+	return l.stopFor(&poller.HandOver{Streams: all})
+}
+
 // stop ends it as SIGTERM does, and reports whether it ended so.
-func (l *life) stop() bool {
-	l.note("told to stop")
-	l.cancel()
+func (l *life) stop() bool { return l.stopFor(nil) }
+
+func (l *life) stopFor(cause error) bool {
+	l.note("told to stop: %v", cause)
+	l.cancel(cause)
 	limit := time.NewTimer(l.h.plan.o.Grace + stopSlack)
 	defer limit.Stop()
 	select {

@@ -59,6 +59,7 @@ type lifePlan struct {
 	crash   crash
 	lasts   time.Duration // at most
 	orderly bool          // how it ends then
+	reload  bool          // it is handed over instead, to the next one
 	down    time.Duration
 	long    bool // down for hours, in which the world goes on
 }
@@ -155,6 +156,9 @@ func newPlan(seed uint64) *plan {
 	}
 	p.planRates(rng)
 	p.planLives(rng)
+	for i := range p.lives {
+		p.lives[i].reload = p.lives[i].orderly && draw(seed).bits("reload", uint64(i))%2 == 0 // not of rng: the plans of seeds stay
+	}
 	p.planEvents(rng)
 	p.planRoutes(rand.New(rand.NewPCG(seed, 2)))
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -175,7 +176,9 @@ func (m *pollerMetrics) use() func(pinned, limit int64, waiting int) {
 	return func(pinned, limit int64, waiting int) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		*u = memory{pinned, limit, waiting}
+		if *u = (memory{pinned, limit, waiting}); limit == 0 { // it has ended
+			m.uses = slices.DeleteFunc(m.uses, func(other *memory) bool { return other == u })
+		}
 	}
 }
 

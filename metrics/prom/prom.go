@@ -17,6 +17,7 @@ type Metrics struct {
 	queue    *queueMetrics
 	snapshot snapshotMetrics
 	status   *statusMetrics
+	reloads  reloadMetrics
 
 	exemplar func(context.Context) map[string]string // nil: none
 
@@ -34,6 +35,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		queue:    newQueueMetrics(reg),
 		snapshot: newSnapshotMetrics(reg),
 		status:   newStatusMetrics(reg),
+		reloads:  newReloadMetrics(reg),
 	}
 	m.declared(reg)
 	return m

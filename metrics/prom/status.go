@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -66,7 +67,9 @@ func (m *statusMetrics) know(rs []*sluice.Route) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range rs {
-		m.routes = append(m.routes, r.Name)
+		if !slices.Contains(m.routes, r.Name) {
+			m.routes = append(m.routes, r.Name)
+		}
 	}
 }
 

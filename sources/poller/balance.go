@@ -111,7 +111,9 @@ func (p *Poller) balance(ctx, beats context.Context, store giver) {
 		p.moveShards(beats, store, false)
 		_ = sleep(ctx, movesEvery)
 	}
-	p.moveShards(beats, store, true)
+	if !handedOver(ctx) {
+		p.moveShards(beats, store, true)
+	}
 }
 
 // moveShards asks the store which shards to release for others. The first question,

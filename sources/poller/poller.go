@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type Poller struct {
 	gaps        *gaps
 	ran         atomic.Bool
 	opened      chan struct{}
+	prepared    *prepared // by Prepare
 }
 
 // New returns a Poller that calls the service with cfg. It makes no call. Its
@@ -93,8 +95,17 @@ func (p *Poller) Run(ctx context.Context) error {
 	over, endOver := latectx.After(ctx, p.o.Grace)
 	defer endOver()
 	defer context.AfterFunc(over, p.store.leave)()
+	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	beat := func() { background.Go(func() { p.survive(beats, heartbeat, func() { p.beat(beats) }) }) }
+	early := p.prepared != nil // the owner may have claims
+	if early {
+		beat()
+	}
 	following, err := p.open(ctx)
 	if err != nil {
+		endBeats()
+		background.Wait()
 		if ctx.Err() != nil {
 			return nil // stopped before the start
 		}
@@ -105,10 +116,10 @@ func (p *Poller) Run(ctx context.Context) error {
 	p.health.begin(following)
 	defer p.health.begin(nil)
 
-	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
-	var background sync.WaitGroup
 	background.Go(func() { p.survive(beats, storePositions, func() { p.checkpoints.Run(beats, writes) }) })
-	background.Go(func() { p.survive(beats, heartbeat, func() { p.beat(beats) }) })
+	if !early {
+		beat()
+	}
 	background.Go(func() { p.survive(beats, listGaps, func() { p.watchGaps(beats) }) })
 	if store, ok := p.o.Store.(giver); ok {
 		_ = recovered(func() error { p.moveShards(beats, store, false); return nil })
@@ -129,6 +140,20 @@ func (p *Poller) Run(ctx context.Context) error {
 // Opened returns a channel that is closed when Run has opened every stream. After
 // that Run no longer returns an error of the start.
 func (p *Poller) Opened() <-chan struct{} { return p.opened }
+
+// HandOver is a cause for the end of Run's context, by [context.WithCancelCause]: another
+// Poller of this process, with the same Owner and Store, reads Streams from now on. Run
+// then keeps the shards of these claimed, so that no other worker takes them.
+type HandOver struct{ Streams []Stream }
+
+func (h *HandOver) Error() string { return "the shards are handed over within the process" }
+
+// handedOver reports whether ctx has ended because another Poller of this process reads
+// on. With a stream the Poller must read that one.
+func handedOver(ctx context.Context, s ...Stream) bool {
+	h, ok := context.Cause(ctx).(*HandOver)
+	return ok && (len(s) == 0 || slices.Contains(h.Streams, s[0]))
+}
 
 // terms are the contexts that end one after another after Run's.
 type terms struct {

@@ -29,10 +29,37 @@ const (
 	enableStream  = "Enable one: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
 )
 
-// open finds the streams and prepares the first of each table. It reports
-// every mistake in a list of tables together, and stores nothing unless all
-// succeed.
+// prepared is what Run needs of the service before it stores anything.
+type prepared struct {
+	following []*follower
+	first     []*stream // that are read at once
+}
+
+// Prepare does what Run begins with: it finds the streams and checks them, and stores
+// nothing. Its error is what Run would return.
+func (p *Poller) Prepare(ctx context.Context) (err error) {
+	p.prepared, err = p.prepare(ctx)
+	return err
+}
+
+// open finds the streams and begins the first of each table.
 func (p *Poller) open(ctx context.Context) ([]*follower, error) {
+	if p.prepared == nil {
+		if err := p.Prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range p.prepared.first {
+		begun := s.start != (state.Start{})
+		if err := s.join(ctx, true); err != nil && !(begun && busy(err)) { // else it joins later
+			return nil, err
+		}
+	}
+	return p.prepared.following, nil
+}
+
+// prepare reports every mistake in a list of tables together.
+func (p *Poller) prepare(ctx context.Context) (*prepared, error) {
 	if err := p.credentials(ctx); err != nil {
 		return nil, err
 	}
@@ -67,13 +94,7 @@ func (p *Poller) open(ctx context.Context) ([]*follower, error) {
 	if err := p.storedStarts(ctx, first); err != nil {
 		return nil, err
 	}
-	for _, s := range first {
-		begun := s.start != (state.Start{})
-		if err := s.join(ctx, true); err != nil && !(begun && busy(err)) { // else it joins later
-			return nil, err
-		}
-	}
-	return following, nil
+	return &prepared{following, first}, nil
 }
 
 // credentials fails early if there are no credentials.

@@ -54,7 +54,12 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	if err != nil {
 		return notBegun, err
 	}
-	defer w.release(t.writes)
+	running := ctx
+	defer func() {
+		if end != EndStopped || !handedOver(running, w.stream.name) {
+			w.release(t.writes)
+		}
+	}()
 	if stored.Position.Finished {
 		return EndFinished, nil
 	}

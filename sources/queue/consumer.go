@@ -24,6 +24,8 @@ type Consumer struct {
 	sources []*source
 	ran     atomic.Bool
 	opened  chan struct{}
+
+	prepared []error // of opening each queue; nil: not yet
 }
 
 // New returns a Consumer that calls SQS with cfg. It makes no call; its error
@@ -73,21 +75,13 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return errors.New("queue: Run was called before: make a new Consumer")
 	}
-	errs := make([]error, len(c.sources))
-	each := func(do func(i int, s *source)) {
-		var all sync.WaitGroup
-		for i, s := range c.sources {
-			all.Go(func() { do(i, s) })
+	if c.prepared == nil {
+		err := c.Prepare(ctx)
+		if ctx.Err() != nil {
+			return nil // stopped before the start
 		}
-		all.Wait()
-	}
-	each(func(i int, s *source) { errs[i] = s.open(ctx) })
-	if ctx.Err() != nil {
-		return nil // stopped before the start
-	}
-	for _, err := range errs {
-		if err != nil && (!c.o.Patient || needsPerson(err)) {
-			return errors.Join(errs...)
+		if err != nil {
+			return err
 		}
 	}
 	if c.o.After != nil {
@@ -107,12 +101,35 @@ func (c *Consumer) Run(ctx context.Context) error {
 	for _, end := range ends {
 		defer end()
 	}
-	each(func(i int, s *source) {
-		if errs[i] == nil || s.openLater(ctx, errs[i]) {
+	c.each(func(i int, s *source) {
+		if err := c.prepared[i]; err == nil || s.openLater(ctx, err) {
 			s.run(ctx, t)
 		}
 	})
 	return nil
+}
+
+// Prepare does what Run begins with: it opens the queues. Its error is what Run would
+// return.
+func (c *Consumer) Prepare(ctx context.Context) error {
+	errs := make([]error, len(c.sources))
+	c.each(func(i int, s *source) { errs[i] = s.open(ctx) })
+	for _, err := range errs {
+		if err != nil && (!c.o.Patient || needsPerson(err)) {
+			return errors.Join(errs...)
+		}
+	}
+	c.prepared = errs
+	return nil
+}
+
+// each does something with all queues at the same time.
+func (c *Consumer) each(do func(i int, s *source)) {
+	var all sync.WaitGroup
+	for i, s := range c.sources {
+		all.Go(func() { do(i, s) })
+	}
+	all.Wait()
 }
 
 // Opened returns a channel that is closed when Run may receive: it has opened

@@ -189,6 +189,7 @@ func (m *members) write(ctx context.Context, o *ownMember) error {
 		}
 		next, sent := o.stored, time.Now()
 		next.Beats, next.Released = next.Beats+1, o.released.Load()
+		next.Config = m.published()
 		next.Takes, next.Shards, next.Offers = m.takes.Load(), m.shards(o.app, o.row.Sort), nil
 		next.Work = m.load(o.app, o.row.Sort).work
 		row, err := m.rows.Write(ctx, o.row, encode(next))

@@ -28,7 +28,7 @@ type shop struct {
 
 func (s *shop) Status() page.Status                               { return s.status }
 func (s *shop) Tables() []page.Table                              { return s.tables }
-func (s *shop) Held() ([]holders.Item, []string)                  { return s.held, nil }
+func (s *shop) Held(bool) page.HeldItems                          { return page.HeldItems{Held: s.held} }
 func (s *shop) Gaps() []page.Gap                                  { return nil }
 func (s *shop) Workers(context.Context) ([]holders.Worker, error) { return nil, nil }
 

@@ -49,6 +49,10 @@ spec:
           value: 0.0.0.0:9464
         - name: SLUICE_GRACE
           value: {{ printf "%ds" (int .Values.graceSeconds) }}
+        {{- if .Values.existingConfigMap }}
+        - name: SLUICE_WATCH
+          value: "true"
+        {{- end }}
         - name: SLUICE_LOG_FORMAT
           value: json
         - name: SLUICE_LOG_LEVEL

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/page"
+)
+
+func reloadCommand(c *cli) *cobra.Command {
+	place := letterPlace{c: c, live: true}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Reload the running daemon's configuration",
+		Long: `Have the running daemon read its configuration again, as at SIGHUP, and wait for the new
+routes. If the file is invalid, nothing changes and the exit code is 1.`,
+		Example: `  sluice reload`,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := place.reload(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return printJSON(c.stdout, r)
+			case r.Outcome == page.Unchanged:
+				_, err = fmt.Fprintln(c.stdout, "the configuration has not changed: nothing is reloaded")
+			default:
+				_, err = fmt.Fprintln(c.stdout, "reloaded: configuration", plain(r.Config))
+			}
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&asJSON, "json", false, "print a JSON object")
+	place.addLiveFlags(fs)
+	return cmd
+}
+
+// reload asks the daemon. An invalid file may hide where that is: then the daemon is
+// looked for without it, so that its log and its page tell, too.
+func (p *letterPlace) reload(ctx context.Context) (r page.Reload, err error) {
+	_, invalid := p.c.loadMaybe()
+	var l *lettersOpen
+	if invalid == nil {
+		l, err = p.running(ctx)
+	} else {
+		l, _, err = p.reach(ctx, nil, 0)
+	}
+	if err != nil {
+		if invalid != nil && p.daemon == "" {
+			err = invalid
+		}
+		return r, err
+	}
+	defer l.close() //nolint:errcheck // closes idle connections
+	err = l.api.get(ctx, "POST", "/reload", nil, &r)
+	if err == nil && invalid != nil && p.daemon == "" { // a daemon of another file
+		err = invalid
+	}
+	return r, err
+}
