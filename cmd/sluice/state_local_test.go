@@ -111,7 +111,7 @@ func TestStateTable(t *testing.T) {
 	if err := shared.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := o.run(0, "state", "list", "--state", place); !strings.Contains(got, "\n  worker-1  fenced  1       1a2b3c4d\n") {
+	if got := o.run(0, "state", "list", "--state", place); !strings.Contains(got, "\n  worker-1  fenced  1       -    -     1a2b3c4d\n") {
 		t.Errorf("%s\nwant the worker", got)
 	}
 	if got := o.run(0, "state", "show", recs[0].Table, "--state", place); !regexp.MustCompile(`  fenced worker-1 +\d+s ago +\d+s ago\n`).MatchString(got) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,8 +23,8 @@ func TestHandOverKeepsClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := streamtest.NewService(t)
 		store := state.NewMemory()
-		handled := 0
-		h := func(context.Context, *sluice.Record) error { handled++; return nil }
+		var handled atomic.Int64
+		h := func(context.Context, *sluice.Record) error { handled.Add(1); return nil }
 		run := func(owner string, tables ...string) (p *Poller, end func(error)) {
 			o := testOptions(store, tables...)
 			o.Owner = owner
@@ -66,8 +67,8 @@ func TestHandOverKeepsClaims(t *testing.T) {
 		}
 		a.Put(map[string]any{"id": "2"})
 		_, end = run(p.Owner(), "table-a")
-		if handled != 2 {
-			t.Errorf("%d calls, want one for each record", handled)
+		if handled.Load() != 2 {
+			t.Errorf("%d calls, want one for each record", handled.Load())
 		}
 		end(nil)
 		if got := owners(); got != [2]string{"", ""} {
