@@ -2,6 +2,9 @@ package tracing
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,21 +17,22 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// TestSecretStarts is a process of TestSecrets.
-func TestSecretStarts(t *testing.T) {
-	if os.Getenv("SECRET_STARTS") == "" {
-		t.Skip("runs for TestSecrets")
+// secretStarts makes this binary a process of TestSecrets.
+const secretStarts = "SLUICE_TRACING_TEST_SECRETS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(secretStarts) == "" {
+		os.Exit(m.Run())
 	}
-	tr, err := Start(t.Context(), Options{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	ctx := context.Background()
+	tr, err := Start(ctx, Options{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
-		t.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	tr.Page(t.Context(), []sluice.Record{{Table: "orders"}}).Submitted()
-	if err := tr.Flush(t.Context()); err != nil {
-		t.Log(err)
-	}
-	if err := tr.Stop(t.Context()); err != nil {
-		t.Log(err)
+	tr.Page(ctx, []sluice.Record{{Table: "orders"}}).Submitted()
+	if err := errors.Join(tr.Flush(ctx), tr.Stop(ctx)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 }
 
@@ -49,8 +53,8 @@ func TestSecrets(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:1/s3cr3t":     "connection refused",
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://a:s3cr3t@127.0.0.1:x/y": "",
 	} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestSecretStarts$", "-test.v")
-		cmd.Env = append(os.Environ(), "SECRET_STARTS=1", "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, env)
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), secretStarts+"=1", "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, env)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		err := cmd.Run()
