@@ -77,7 +77,7 @@ func (r *reader) begin(ctx context.Context, iterator string) *call {
 }
 
 // growStack makes room for the SDK's deep calls while the stack is short. Else the runtime
-// copies the stack several times during each request: a quarter of its CPU time
+// copies the stack several times during each request: a fifth of its CPU time
 // (BenchmarkCall).
 //
 //go:noinline
