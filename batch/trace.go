@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
-// traced is a group of which a span may be made.
+// traced says how a group makes its span.
 type traced struct {
 	by      quorum.Tracer
 	callers map[int]context.Context // by their numbers; of those with a tracer

@@ -40,8 +40,8 @@ type handed struct {
 }
 
 // HandOver prepares the end of all flows of g, before a Group of new routes inherits
-// from it. Close then waits for neither records that failed nor those of routes that are
-// paused or in an outage. Call it before Close, and do not open flows of g afterwards.
+// from it. Close then leaves records that failed, and records of routes that are paused or
+// in an outage. Call it before Close, and do not open flows of g afterwards.
 func (g *Group) HandOver() {
 	g.handsOver.Store(true)
 	for _, gt := range g.gates {

@@ -36,9 +36,9 @@ type RecordTrace interface {
 	// Park begins the parking of rec. letter is the id of its dead letter; it is
 	// empty if the dead letters have none.
 	Park(ctx context.Context, rec *sluice.Record, route, letter string) context.Context
-	// Done ends the last Call, which took so long, or Park. Without one, rec has
+	// EndCall ends the last Call, which took so long, or Park. Without one, rec has
 	// failed for another reason: it could not be decoded or matched.
-	Done(rec *sluice.Record, r Result, took time.Duration, err error)
+	EndCall(rec *sluice.Record, r Result, took time.Duration, err error)
 	// End ends the trace. A record that is not settled comes again.
 	End(settled bool)
 }
@@ -65,7 +65,7 @@ func (w *worker) attempt() int {
 // endTrace ends what w's trace last began.
 func (w *worker) endTrace(r Result, took time.Duration, err error) {
 	if t := w.traced(); t != nil {
-		t.Done(w.e.rec, r, took, err)
+		t.EndCall(w.e.rec, r, took, err)
 	}
 }
 

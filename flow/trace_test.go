@@ -103,7 +103,7 @@ func (r *followed) enter(what string) func() {
 func (r *followed) begin(ctx context.Context, what, line string) context.Context {
 	defer r.enter(what)()
 	if r.open {
-		r.errorf("%s before Done of the last", what)
+		r.errorf("%s before EndCall of the last", what)
 	}
 	r.open = true
 	r.note(line)
@@ -121,7 +121,7 @@ func (r *followed) Park(ctx context.Context, _ *sluice.Record, route, letter str
 	return r.begin(ctx, "Park", "park "+route+letter)
 }
 
-func (r *followed) Done(rec *sluice.Record, how Result, took time.Duration, err error) {
+func (r *followed) EndCall(rec *sluice.Record, how Result, took time.Duration, err error) {
 	defer r.enter("Done")()
 	if (err == nil) != (how == Done) || took < 0 {
 		r.errorf("result %v after %v with error %v", how, took, err)
@@ -133,7 +133,7 @@ func (r *followed) Done(rec *sluice.Record, how Result, took time.Duration, err 
 func (r *followed) End(settled bool) {
 	defer r.enter("End")()
 	if r.open {
-		r.errorf("End before Done")
+		r.errorf("End before EndCall")
 	}
 	r.over.Store(true)
 	r.ended.Add(1)

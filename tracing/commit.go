@@ -84,7 +84,7 @@ func (c *commit) end(errs []error) {
 	c.span.End()
 }
 
-// link links to the records of which a commit failed, or to the others.
+// link links to the records whose commits failed, or to the other records.
 func (c *commit) link(sank bool) {
 	seen := map[*record]bool{}
 	for _, of := range c.calls {

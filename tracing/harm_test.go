@@ -21,7 +21,7 @@ import (
 // A text that is not UTF-8 is not in any span: OTLP would lose all spans beside it.
 func TestInvalidTexts(t *testing.T) {
 	const bad = "x\xff"
-	w := newWorld(t, "always_on")
+	w := newTracedRoutes(t, "always_on")
 	w.o.DeadLetter = &letters{}
 	b := sink(func(string) error { return sluice.Permanent(errors.New(bad)) })
 	w.route(bad, func(ctx context.Context, rec *sluice.Record) error { return b.Do(ctx, rec.EventID) })
@@ -46,7 +46,7 @@ func TestInvalidTexts(t *testing.T) {
 // the records that failed, if not to all.
 func TestACommitThatIsSkipped(t *testing.T) {
 	t.Setenv("OTEL_SPAN_LINK_COUNT_LIMIT", "1")
-	w := newWorld(t, "always_off")
+	w := newTracedRoutes(t, "always_off")
 	b := sink(func(id string) error {
 		if id == "event-bad" {
 			return errors.New("refused")
@@ -70,11 +70,11 @@ func TestACommitThatIsSkipped(t *testing.T) {
 
 // A record keeps nothing of its calls that have ended, however long it is held.
 func TestAHeldRecord(t *testing.T) {
-	w := newWorld(t, "always_off")
+	w := newTracedRoutes(t, "always_off")
 	rec := change("a", "")
 	r := w.tracer.Page(t.Context(), []sluice.Record{rec}).Record(time.Now())
 	ended := weak.Make(r.Call(t.Context(), &rec, &sluice.Route{Name: "r"}, time.Now(), 1).(*call))
-	r.Done(&rec, flow.Retried, 0, errors.New("down"))
+	r.EndCall(&rec, flow.Retried, 0, errors.New("down"))
 	runtime.GC()
 	if ended.Value() != nil {
 		t.Error("the record keeps its ended call")
@@ -85,14 +85,14 @@ func TestAHeldRecord(t *testing.T) {
 // What a stop cuts off is no error.
 func TestCutOff(t *testing.T) {
 	for text, err := range map[string]error{"": context.Canceled, "down": errors.New("down")} {
-		w := newWorld(t, "always_off")
+		w := newTracedRoutes(t, "always_off")
 		rec := change("a", "")
 		ctx, end := context.WithCancel(t.Context())
 		p := w.tracer.Page(ctx, []sluice.Record{rec})
 		r := p.Record(time.Now())
 		r.Call(ctx, &rec, &sluice.Route{Name: "r"}, time.Now(), 1)
 		end()
-		r.Done(&rec, flow.Stopped, 0, fmt.Errorf("put: %w", err))
+		r.EndCall(&rec, flow.Stopped, 0, fmt.Errorf("put: %w", err))
 		r.End(false)
 		p.Submitted()
 		by := w.spans()
@@ -107,7 +107,7 @@ func TestCutOff(t *testing.T) {
 
 // Each record has the name of its own table.
 func TestRecordsOfTwoTables(t *testing.T) {
-	w := newWorld(t, "always_on")
+	w := newTracedRoutes(t, "always_on")
 	w.route("r", func(context.Context, *sluice.Record) error { return nil })
 	other := change("b", "")
 	other.Table = "bills"
@@ -120,7 +120,7 @@ func TestRecordsOfTwoTables(t *testing.T) {
 
 // A library may take the provider of a call's span, for new traces too.
 func TestProviderOfACall(t *testing.T) {
-	w := newWorld(t, "always_on")
+	w := newTracedRoutes(t, "always_on")
 	w.route("r", func(ctx context.Context, _ *sluice.Record) error {
 		tr := trace.SpanFromContext(ctx).TracerProvider().Tracer("library")
 		_, below := tr.Start(ctx, "below")

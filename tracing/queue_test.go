@@ -64,7 +64,7 @@ func TestACollectorThatHangs(t *testing.T) {
 	}{{nil, "exported"}, {errors.New("503"), "failed"}} {
 		counts := &sums{of: map[string]float64{}, added: make(chan struct{}, 1)}
 		h := hung{make(chan struct{}), tt.err}
-		w := newWorld(t, "always_on")
+		w := newTracedRoutes(t, "always_on")
 		var err error
 		if w.tracer, err = newTracer(t.Context(), h, Options{Metrics: counts}); err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestACollectorThatIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts := &sums{of: map[string]float64{}}
-	w := newWorld(t, "always_on")
+	w := newTracedRoutes(t, "always_on")
 	if w.tracer, err = newTracer(t.Context(), exporter, Options{Metrics: counts}); err != nil {
 		t.Fatal(err)
 	}

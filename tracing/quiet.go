@@ -25,8 +25,8 @@ func quiet(logger *slog.Logger) {
 
 var answered = regexp.MustCompile(`: (\d{3} [A-Z][A-Za-z -]*) \(body: |rpc error: code = (\w+)`)
 
-// reason returns what is known of err, without the parts of its text that may be
-// secret: values of variables, URLs, and what a collector answers.
+// reason shortens err. It leaves out values of variables, URLs, and the collector's answer:
+// they may be secret.
 func reason(err error) error {
 	if err == nil {
 		return nil

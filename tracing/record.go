@@ -147,8 +147,8 @@ func (c *call) write() {
 	c.span.End(trace.WithTimestamp(c.start.Add(c.took)))
 }
 
-// Done implements flow.RecordTrace.
-func (r *record) Done(rec *sluice.Record, result flow.Result, took time.Duration, err error) {
+// EndCall implements flow.RecordTrace.
+func (r *record) EndCall(rec *sluice.Record, result flow.Result, took time.Duration, err error) {
 	c := r.open
 	r.open = nil
 	failed := result != flow.Done && result != flow.Skipped

@@ -18,7 +18,7 @@ import (
 
 // The spans of a page: each below the right one, the commit with a link to each record.
 func TestSpansOfAPage(t *testing.T) {
-	w := newWorld(t, "always_on")
+	w := newTracedRoutes(t, "always_on")
 	b := sink(func(string) error { return nil })
 	w.route("send", func(ctx context.Context, rec *sluice.Record) error {
 		trace.SpanFromContext(ctx).AddEvent("from the handler")
@@ -65,7 +65,7 @@ func TestSpansOfAPage(t *testing.T) {
 // Without sampling only what fails is kept, with what happened before the failure, and
 // with each retry.
 func TestFailuresAreKept(t *testing.T) {
-	w := newWorld(t, "always_off")
+	w := newTracedRoutes(t, "always_off")
 	dead := &letters{refuse: 1}
 	w.o.DeadLetter = dead
 	var mu sync.Mutex
@@ -121,7 +121,7 @@ func TestFailuresAreKept(t *testing.T) {
 
 // A record that cannot be matched fails without a call.
 func TestARecordWithoutACall(t *testing.T) {
-	w := newWorld(t, "always_off")
+	w := newTracedRoutes(t, "always_off")
 	w.o.DeadLetter = &letters{}
 	w.route("r", func(context.Context, *sluice.Record) error { return nil })
 	by := w.run(change("good", ""), change("bad", `{"lost":{"S":"yes"}}`))
@@ -134,7 +134,7 @@ func TestARecordWithoutACall(t *testing.T) {
 // A commit that fails is kept below a call that fails, and so are the records whose
 // items it refused.
 func TestAFailingCommitIsKept(t *testing.T) {
-	w := newWorld(t, "always_off")
+	w := newTracedRoutes(t, "always_off")
 	w.o.Policy, w.o.DeadLetter = flow.Park, &letters{}
 	b := sink(func(id string) error {
 		if id == "event-bad" {
@@ -154,7 +154,7 @@ func TestAFailingCommitIsKept(t *testing.T) {
 
 // Under Stop, as in Lambda, a failed record is not settled, and its span says so.
 func TestARecordThatComesAgain(t *testing.T) {
-	w := newWorld(t, "always_off")
+	w := newTracedRoutes(t, "always_off")
 	w.o.Policy = flow.Stop
 	w.route("r", func(context.Context, *sluice.Record) error { return errors.New("down") })
 	by := w.run(change("a", ""))
@@ -182,7 +182,7 @@ func TestLinkFromAnAttribute(t *testing.T) {
 		"malformed": {change("a", `{"traceparent":{"S":"00-secret"}}`), 0},
 		"a number":  {change("a", `{"traceparent":{"N":"1"}}`), 0},
 	} {
-		w := newWorld(t, "always_on")
+		w := newTracedRoutes(t, "always_on")
 		w.route("r", func(context.Context, *sluice.Record) error { return nil })
 		s := w.run(tt.rec)["process orders"][0]
 		if len(s.Links) != tt.want || tt.want == 1 && s.Links[0].SpanContext.TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" {
@@ -195,7 +195,7 @@ func TestLinkFromAnAttribute(t *testing.T) {
 // not.
 func TestSpansOfAHandler(t *testing.T) {
 	for sampler, sampled := range map[string]bool{"parentbased_always_on": true, "parentbased_always_off": false} {
-		w := newWorld(t, sampler)
+		w := newTracedRoutes(t, sampler)
 		w.route("r", func(ctx context.Context, _ *sluice.Record) error {
 			_, span := w.tracer.heads.Tracer("mine").Start(ctx, "mine")
 			defer span.End()
@@ -219,7 +219,7 @@ func TestSpansOfAHandler(t *testing.T) {
 // The hook of a call that is exported has labels for an exemplar, and a line of the log
 // the ids of its trace.
 func TestExemplarsAndLogs(t *testing.T) {
-	w := newWorld(t, "always_off")
+	w := newTracedRoutes(t, "always_off")
 	w.o.DeadLetter = &letters{}
 	w.route("r", func(_ context.Context, rec *sluice.Record) error {
 		if rec.EventID == "event-bad" {
@@ -255,7 +255,7 @@ func TestXRay(t *testing.T) {
 		"":         "receive orders 1", // the default samples
 		"Root=x":   "receive orders 1",
 	} {
-		w := newWorld(t, "parentbased_always_on")
+		w := newTracedRoutes(t, "parentbased_always_on")
 		ctx := context.WithValue(t.Context(), "x-amzn-trace-id", header) //nolint:staticcheck // the key of aws-lambda-go
 		w.tracer.Page(ctx, []sluice.Record{change("a", "")}).Submitted()
 		by := w.spans()

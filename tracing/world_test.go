@@ -21,8 +21,8 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// world runs records through a flow with a Tracer, and has the exported spans.
-type world struct {
+// tracedRoutes runs records through a flow with a Tracer, and has the exported spans.
+type tracedRoutes struct {
 	t        *testing.T
 	tracer   *Tracer
 	exporter *tracetest.InMemoryExporter
@@ -30,9 +30,9 @@ type world struct {
 	o        flow.Options
 }
 
-func newWorld(t *testing.T, sampler string) *world {
+func newTracedRoutes(t *testing.T, sampler string) *tracedRoutes {
 	t.Setenv("OTEL_TRACES_SAMPLER", sampler)
-	w := &world{t: t, exporter: tracetest.NewInMemoryExporter()}
+	w := &tracedRoutes{t: t, exporter: tracetest.NewInMemoryExporter()}
 	var err error
 	if w.tracer, err = newTracer(t.Context(), w.exporter, Options{}); err != nil {
 		t.Fatal(err)
@@ -42,16 +42,16 @@ func newWorld(t *testing.T, sampler string) *world {
 	return w
 }
 
-func (w *world) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
+func (w *tracedRoutes) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
 	if v, ok := rec.New.Lookup("lost"); ok && v.Is("yes") {
 		return nil, errors.New("no match")
 	}
 	return append(dst, w.routes...), nil
 }
 
-func (w *world) Routes() []*sluice.Route { return w.routes }
+func (w *tracedRoutes) Routes() []*sluice.Route { return w.routes }
 
-func (w *world) route(name string, h sluice.Handler) {
+func (w *tracedRoutes) route(name string, h sluice.Handler) {
 	w.routes = append(w.routes, &sluice.Route{Name: name, Index: len(w.routes), Handler: h, Backoff: time.Millisecond, MaxBackoff: time.Millisecond})
 }
 
@@ -71,13 +71,13 @@ func change(id, more string) sluice.Record {
 }
 
 // run handles recs, one page, and returns the spans by name.
-func (w *world) run(recs ...sluice.Record) map[string][]tracetest.SpanStub {
+func (w *tracedRoutes) run(recs ...sluice.Record) map[string][]tracetest.SpanStub {
 	w.t.Helper()
 	w.handle(recs...)
 	return w.spans()
 }
 
-func (w *world) handle(recs ...sluice.Record) {
+func (w *tracedRoutes) handle(recs ...sluice.Record) {
 	w.t.Helper()
 	f := flow.Open(w.t.Context(), w, w.o)
 	if _, err := f.Submit(w.t.Context(), recs...); err != nil && w.o.Policy != flow.Stop {
@@ -88,7 +88,7 @@ func (w *world) handle(recs ...sluice.Record) {
 	}
 }
 
-func (w *world) spans() map[string][]tracetest.SpanStub {
+func (w *tracedRoutes) spans() map[string][]tracetest.SpanStub {
 	w.t.Helper()
 	if err := w.tracer.Flush(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -110,7 +110,7 @@ func names(by map[string][]tracetest.SpanStub) string {
 	return strings.Join(all, ", ")
 }
 
-func (w *world) want(by map[string][]tracetest.SpanStub, want string) {
+func (w *tracedRoutes) want(by map[string][]tracetest.SpanStub, want string) {
 	w.t.Helper()
 	if got := names(by); got != want {
 		w.t.Fatalf("spans\n%s\nwant\n%s", got, want)
@@ -118,7 +118,7 @@ func (w *world) want(by map[string][]tracetest.SpanStub, want string) {
 }
 
 // child checks that each of the spans is a child of one of the parents, in its trace.
-func (w *world) child(of, parents []tracetest.SpanStub) {
+func (w *tracedRoutes) child(of, parents []tracetest.SpanStub) {
 	w.t.Helper()
 	for _, s := range of {
 		if !slices.ContainsFunc(parents, func(p tracetest.SpanStub) bool {

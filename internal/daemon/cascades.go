@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/internal/page"
 )
 
-// cascades are those that have deleted rows for a while and go on. The zero value has
+// cascades have deleted rows for a while, and go on. The zero value has
 // none; its methods are safe for concurrent use.
 type cascades struct {
 	mu  sync.Mutex

@@ -112,7 +112,7 @@ func (p *process) status(g *generation) page.Status {
 	return st
 }
 
-// endpoints are those that show or change a generation.
+// endpoints show or change a generation.
 func (p *process) endpoints(ctx context.Context, g *generation) http.Handler {
 	o, src := g.o, g.src
 	of := &letterServer{ctx: ctx, box: p.box, routes: g.m, fetch: Fetch(g.aws("dynamodb")), logger: p.logger}

@@ -179,7 +179,8 @@ func (l *reloads) hangup() {
 
 // watch reloads when the files have changed, until ctx ends. It compares their content,
 // twice the same: an editor may write a file in parts, and Kubernetes replaces a
-// directory by a symbolic link.
+// directory by a symbolic link. After watchRetry it tries a refused file again, because a
+// service may have been down.
 func (l *reloads) watch(ctx context.Context) {
 	if from := l.p.now().app.Reloading; from == nil || !from.Watch {
 		return
@@ -193,18 +194,23 @@ func (l *reloads) watch(ctx context.Context) {
 		return d
 	}
 	seen := l.p.now().app.Reloading.Loaded
-	tried := seen
+	tried, refused := seen, time.Time{}
 	for backoff.Sleep(ctx, watchEvery) == nil {
 		before := seen
-		if seen = digest(); seen == before && seen != tried {
-			tried = seen
-			_, _ = l.reload("--watch") // logs
+		seen = digest()
+		if again := !refused.IsZero() && time.Since(refused) >= watchRetry; seen == before && (seen != tried || again) {
+			tried, refused = seen, time.Time{}
+			if _, err := l.reload("--watch"); err != nil { // which logs it
+				refused = time.Now()
+			}
 		}
 	}
 }
 
-// watchEvery is the time between two looks at the files.
-var watchEvery = 2 * time.Second
+var (
+	watchEvery = 2 * time.Second // between two looks at the files
+	watchRetry = time.Minute
+)
 
 // handler answers POST /reload once the reload has ended.
 func (l *reloads) handler(state, application string) http.Handler {

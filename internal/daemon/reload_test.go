@@ -36,7 +36,7 @@ const reloadFileEnv = "SLUICE_RUN_TEST_FILE"
 
 func init() {
 	if file := os.Getenv(reloadFileEnv); file != "" {
-		watchEvery = 10 * time.Millisecond
+		watchEvery, watchRetry = 10*time.Millisecond, 50*time.Millisecond
 		children["reloading"] = fileApp(file)
 	}
 }
@@ -110,15 +110,16 @@ func fileApp(file string) App {
 // reloadable is a daemon whose routes are in a file.
 type reloadable struct {
 	*child
-	file  string
-	table *streamtest.Table
+	file    string
+	service *streamtest.Service
+	table   *streamtest.Table
 }
 
 func startReloadable(t *testing.T, text, grace string, env ...string) *reloadable {
 	t.Helper()
 	noAWS(t)
 	svc := streamtest.NewService(t)
-	r := &reloadable{file: filepath.Join(t.TempDir(), "routes"), table: svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})}
+	r := &reloadable{file: filepath.Join(t.TempDir(), "routes"), service: svc, table: svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})}
 	r.write(t, text)
 	r.child = startChild(t, "reloading", append(env, reloadFileEnv+"="+r.file), "--table", "orders", "--start", "TRIM_HORIZON",
 		"--listen", "127.0.0.1:0", "--state", filepath.Join(t.TempDir(), "state.db"), "--endpoint-dynamodb", svc.URL(), "--grace", grace)
@@ -494,4 +495,15 @@ func TestReturned(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 	})
+}
+
+// A file that was refused while something was missing is tried again.
+func TestReloadWatchesARefusedFile(t *testing.T) {
+	r := startReloadable(t, "route a ok\n", "2m", "SLUICE_WATCH=1")
+	r.write(t, "route b ok\ntable later\n")
+	r.until("the configuration cannot be reloaded", 2)
+	r.service.CreateTable("later", streamtest.TableOptions{PartitionKey: "id"})
+	r.until("the new configuration runs", 1)
+	r.put("one")
+	r.until("handled b one", 1)
 }

@@ -42,7 +42,7 @@ type RouteReport struct {
 
 // Item is an item whose changes wait at a worker.
 type Item struct {
-	Worker     string  `json:"worker,omitempty"` // empty: the one that was asked
+	Worker     string  `json:"worker,omitempty"` // empty: the worker that was asked
 	Source     string  `json:"source"`           // stream, backfill or queue
 	Table      string  `json:"table"`
 	Shard      string  `json:"shard,omitempty"`
@@ -65,8 +65,8 @@ const (
 	reportedName   = 255
 )
 
-// Bound leaves out what is beyond the bounds, and small changes, for which no report is
-// stored again: a lag is of whole tens of seconds.
+// Bound shortens lists and texts, and rounds small changes away, so that no report is
+// stored for them: a lag is of whole tens of seconds.
 func (r Report) Bound() Report {
 	r.Tables, r.Routes, r.Items = slices.Clone(r.Tables), slices.Clone(r.Routes), slices.Clone(r.Items)
 	for i := range r.Tables {
@@ -184,7 +184,7 @@ func (r *Reporter) Report(ctx context.Context, worker string, report Report) err
 	if err := e.Encode(report); err != nil {
 		return err
 	}
-	r.worker, r.last = worker, Report{} // what is stored is unknown until the response
+	r.worker, r.last = worker, Report{} // the stored report is unknown until the response
 	if err := r.Store.PutValue(ctx, r.App, reports+worker, data.Bytes()); err != nil {
 		return err
 	}

@@ -142,17 +142,13 @@ func (o overview) Level() string {
 	return "good"
 }
 
+// badStates are the states of a route in trouble, the worst first; see [flow.State].
+var badStates = []string{"outage", "partial outage", "recovering", "overloaded"}
+
 // badness orders routes.
 func badness(r Route) int {
-	switch r.State {
-	case "outage":
-		return 5
-	case "partial outage":
-		return 4
-	case "recovering":
-		return 3
-	case "overloaded":
-		return 2
+	if i := slices.Index(badStates, r.State); i >= 0 {
+		return 1 + len(badStates) - i
 	}
 	if r.Error != "" || r.Failing > 0 || r.Throttle != nil {
 		return 1

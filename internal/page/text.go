@@ -200,7 +200,7 @@ func duration(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(time.Second)
 }
 
-// indented is a text of which no line passes for one of the text around it.
+// indented moves all lines but the first to the right: none passes for a line around it.
 func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
 // firstLine keeps a row in one line, and short.

@@ -100,9 +100,14 @@ t      s1     977119800000398701107540001  0000000000000001  r      2         0s
 	}
 }
 
-// The states that the page knows are those of a flow.
+// The page knows every state of a flow.
 func TestStates(t *testing.T) {
-	if got := badness(Route{State: flow.Outage.String()}); got != 5 {
-		t.Errorf("%d", got)
+	var last int
+	for _, state := range []flow.State{flow.Works, flow.Overloaded, flow.Recovering, flow.Partial, flow.Outage} {
+		if bad := badness(Route{State: state.String()}); (bad > 0) != (state != flow.Works) || bad < last {
+			t.Errorf("%v: %d, after %d", state, bad, last)
+		} else {
+			last = bad
+		}
 	}
 }

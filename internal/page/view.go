@@ -235,7 +235,7 @@ func (r Route) Troubles() []RouteAt {
 // elsewhere groups them by the state, the worst first.
 func (r Route) elsewhere() iter.Seq2[string, []RouteAt] {
 	return func(yield func(string, []RouteAt) bool) {
-		for _, state := range []string{"outage", "partial outage", "recovering", "overloaded"} {
+		for _, state := range badStates {
 			at := slices.DeleteFunc(r.Troubles(), func(o RouteAt) bool { return o.State != state })
 			if len(at) > 0 && !yield(state, at) {
 				return
