@@ -136,6 +136,13 @@ func (c *chaos) start() *Worker {
 		c.t.Fatal(err)
 	}
 	c.healthy = append(c.healthy, w)
+	// A daemon ends if it cannot read its state at its start. Faults come later.
+	localtest.Await(c.t, w.Name+" reads", func() string {
+		if c.living(); w.Started(c.t.Context()) {
+			return ""
+		}
+		return "not yet"
+	})
 	return w
 }
 

@@ -98,6 +98,20 @@ func (w *Worker) Shards(ctx context.Context) (int, error) {
 	return shardsIn(text)
 }
 
+// Started reports whether the worker reads its stream.
+func (w *Worker) Started(ctx context.Context) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.at+"/startedz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
 // shardsIn finds the number in the text of /metrics.
 func shardsIn(text string) (int, error) {
 	_, rest, ok := strings.Cut(text, "\nsluice_shards{table=\""+tableName+"\"} ")
