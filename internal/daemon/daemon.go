@@ -80,7 +80,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if p.fleet != nil {
 		p.fleet.Publish(g.config)
 	}
-	if err := g.source(ctx, p, ""); err != nil {
+	if err := g.source(ctx, p); err != nil {
 		return err
 	}
 	if several, ok := store.(job.Store); ok {

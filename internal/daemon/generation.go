@@ -53,14 +53,13 @@ func (g *generation) route(ctx context.Context, p *process) (err error) {
 	return nil
 }
 
-// source makes the sources. owner claims shards; "" is a new one.
-func (g *generation) source(ctx context.Context, p *process, owner string) (err error) {
+// source makes the sources.
+func (g *generation) source(ctx context.Context, p *process) (err error) {
 	if now := p.current.Load(); g.o.DeadLetter == "item" && (now == nil || now.o.DeadLetter != "item") {
 		if err := p.box.Load(ctx); err != nil {
 			return fmt.Errorf("%s: %w", statestore.Describe(g.o.State), err)
 		}
 	}
-	g.o.owner = owner
 	g.src, err = newSources(g.o, g.m, g.checks, g.aws, g.accounts, p.store, p.box.Box, p.counts, newLife(g.m, g.o, p.stderr), p.tracer, p.logger)
 	if err == nil {
 		g.src.throttles = p.throttles

@@ -81,7 +81,6 @@ type Options struct {
 	TraceParent string
 
 	startTimeout, lockTimeout time.Duration // of poller and state file; 0 is their default
-	owner                     string        // of claims; "": a new one
 }
 
 // envOf names the variable that stands in for each flag.

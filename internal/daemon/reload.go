@@ -114,11 +114,7 @@ func (l *reloads) try() (outcome string, err error) {
 	if err := next.route(l.life, l.p); err != nil {
 		return page.Failed, err
 	}
-	owner := ""
-	if now.src.poller != nil {
-		owner = now.src.poller.Owner()
-	}
-	if err := next.source(l.life, l.p, owner); err != nil {
+	if err := next.source(l.life, l.p); err != nil {
 		return page.Failed, err
 	}
 	if err := next.src.prepare(l.life); err != nil {

@@ -64,7 +64,6 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 			Application:  o.Application,
 			Streams:      o.streams(),
 			Store:        store,
-			Owner:        o.owner,
 			Start:        o.Start,
 			StartName:    cmp.Or(o.StartName, "--start"),
 			EndpointName: endpointName(o),
@@ -172,6 +171,9 @@ func (s *sources) prepare(ctx context.Context) error {
 // inherit takes over from sources that have ended what the routes of the same name had.
 func (s *sources) inherit(old *sources) {
 	s.group.Inherit(old.group)
+	if s.poller != nil && old.poller != nil {
+		s.poller.Inherit(old.poller)
+	}
 	s.rates.inherit(old.rates)
 }
 

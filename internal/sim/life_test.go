@@ -62,11 +62,13 @@ func (h *history) liveAfter(c crash, before *life) *life {
 	o.Flow.Group = l.group
 	if before != nil {
 		l.group.Inherit(before.group)
-		o.Owner = before.p.Owner()
 	}
 	p, err := poller.New(cfg, m, o)
 	if err != nil {
 		panic(err) // the plan is wrong
+	}
+	if before != nil {
+		p.Inherit(before.p)
 	}
 	l.p = p
 	l.ctx, l.cancel = context.WithCancelCause(h.t.Context())

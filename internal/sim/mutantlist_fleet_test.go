@@ -90,6 +90,11 @@ var fleetMutants = []mutant{
 		name: "nothing is settled ahead", file: "sources/poller/worker.go",
 		old: `p.Ahead = *left`, new: `p.Ahead = ""`,
 	},
+	// A reload.
+	{
+		name: "a reload waits for what fails", file: "flow/handover.go",
+		old: `g.handsOver.Store(true)`, new: `g.handsOver.Store(false)`,
+	},
 }
 
 // testedMutants are of a fleet, too. A test must catch each.
@@ -129,6 +134,10 @@ var testedMutants = []mutant{
 	{
 		name: "ahead of what was submitted", file: "sources/poller/internal/positions/ahead.go", test: "TestAheadNamesTheUnsettled",
 		old: `p.name(submitted)`, new: `p.name(p.last)`,
+	},
+	{
+		name: "what an earlier reader settled is forgotten", file: "sources/poller/internal/positions/ahead.go", test: "TestAheadOfWhatTheReaderBeforeHadSettled",
+		old: `&& before.Past(sluice.Sequence(p.name(unsettled[0])))`, new: ``,
 	},
 	{
 		name: "a backfill's segment is finished by who lost it", file: "internal/snapshot/fleet.go", test: "TestFencedFinish",

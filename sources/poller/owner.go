@@ -34,6 +34,13 @@ type vacating interface{ Vacant() <-chan struct{} }
 // store finds the poller silent.
 func (p *Poller) Owner() string { return p.owner.now() }
 
+// Inherit takes over the owner of old, whose Run has ended by a [HandOver]: its shards are
+// p's. Call it before Run.
+func (p *Poller) Inherit(old *Poller) {
+	p.owner.base = old.owner.base
+	p.owner.name.Store(old.owner.name.Load())
+}
+
 func newOwner(base string) string { return base + "/" + rand.Text()[:8] }
 
 func (o *owner) begin(name string, store any) {

@@ -142,8 +142,8 @@ func (p *Poller) Run(ctx context.Context) error {
 func (p *Poller) Opened() <-chan struct{} { return p.opened }
 
 // HandOver is a cause for the end of Run's context, by [context.WithCancelCause]: another
-// Poller of this process, with the same Owner and Store, reads Streams from now on. Run
-// then keeps the shards of these claimed, so that no other worker takes them.
+// Poller of this process, with the same Store, reads Streams from now on, and inherits the
+// owner. Run then keeps the shards of these claimed, so that no other worker takes them.
 type HandOver struct{ Streams []Stream }
 
 func (h *HandOver) Error() string { return "the shards are handed over within the process" }

@@ -25,15 +25,20 @@ func TestHandOverKeepsClaims(t *testing.T) {
 		store := state.NewMemory()
 		var handled atomic.Int64
 		h := func(context.Context, *sluice.Record) error { handled.Add(1); return nil }
-		run := func(owner string, tables ...string) (p *Poller, end func(error)) {
+		run := func(before *Poller, tables ...string) (p *Poller, end func(error)) {
 			o := testOptions(store, tables...)
-			o.Owner = owner
+			o.Owner = "me"
 			p, err := New(svc.Config(), matcher(h), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := p.Prepare(t.Context()); err != nil {
 				t.Fatal(err)
+			}
+			if before != nil {
+				p.Inherit(before)
+			} else {
+				p.owner.replace("me") // as when it was fenced before
 			}
 			ctx, stop := context.WithCancelCause(t.Context())
 			done := make(chan error, 1)
@@ -58,15 +63,15 @@ func TestHandOverKeepsClaims(t *testing.T) {
 			}
 			return all
 		}
-		p, end := run("me", "table-a", "table-b")
+		p, end := run(nil, "table-a", "table-b")
 		a.Put(map[string]any{"id": "1"})
 		time.Sleep(5 * time.Second)
 		end(&HandOver{Streams: []Stream{{Table: "table-a"}, {Table: "table-c"}}})
-		if got := owners(); got != [2]string{"me", ""} {
+		if got := owners(); got != [2]string{p.Owner(), ""} {
 			t.Errorf("the claims are of %q", got)
 		}
 		a.Put(map[string]any{"id": "2"})
-		_, end = run(p.Owner(), "table-a")
+		_, end = run(p, "table-a")
 		if handled.Load() != 2 {
 			t.Errorf("%d calls, want one for each record", handled.Load())
 		}
@@ -143,9 +148,9 @@ func TestHandOverIsNotSilent(t *testing.T) {
 		}
 		cfg := svc.Config()
 		cfg.HTTPClient = slowListing{cfg.HTTPClient}
-		prepared := func(owner string) *Poller {
+		prepared := func() *Poller {
 			o := testOptions(store, names...)
-			o.Owner = owner
+			o.Owner = "me"
 			p, err := New(cfg, matcher(func(context.Context, *sluice.Record) error { return nil }), o)
 			if err == nil {
 				err = p.Prepare(t.Context())
@@ -167,10 +172,11 @@ func TestHandOverIsNotSilent(t *testing.T) {
 				}
 			}
 		}
-		p := prepared("me")
+		p := prepared()
 		end := run(p)
-		next := prepared(p.Owner())
+		next := prepared()
 		end(&HandOver{Streams: streams})
+		next.Inherit(p)
 		run(next)(nil)
 		for i := 1; i < len(store.beats); i++ {
 			if gap := store.beats[i].Sub(store.beats[i-1]); gap > store.SilentAfter() {

@@ -38,7 +38,7 @@ type worker struct {
 	behind     *sluice.Gap     // gap whose end is unknown
 
 	stored state.Position
-	ahead  positions.Ahead        // of stored, until all of that is read
+	ahead  positions.Ahead        // of stored
 	left   atomic.Pointer[string] // Ahead of the position, once the flow has ended
 }
 
@@ -294,9 +294,6 @@ func (w *worker) take(ctx context.Context, pg page) error {
 		rest -= w.pos.Add(recs)
 		if n := len(recs); n == 0 || recs[n-1].Sequence.Compare(w.skipTo) < 0 {
 			w.pos.Skip(w.skipTo)
-		}
-		if w.ahead.Past(w.skipTo) {
-			w.ahead = positions.Ahead{}
 		}
 	}
 	if len(recs) > 0 {

@@ -18,9 +18,11 @@ const (
 	propLost   = "each change has its effect"
 	propOrder  = "changes of an item have effects in their order"
 	propAhead  = "no position passes a change without effect"
+	propAlone  = "a process handles the changes of an item one after another"
 	propFence  = "only the owner of a shard handles its records and stores its position"
 	propParent = "a child begins when its parent is settled"
 	propRepeat = "without faults nothing is handled twice"
+	propHands  = "a reload does not wait for what fails"
 	propOwned  = "each shard has a living owner soon after the faults"
 	propEven   = "living workers have about equally many shards"
 	propRest   = "a fleet at rest moves nothing"
@@ -129,10 +131,17 @@ func (w *simWorld) settledTo(id string, p state.Position) {
 	}
 }
 
-// begins looks whether a worker may handle a record.
-func (w *simWorld) begins(by *simWorker, rec *sluice.Record) {
+// begins looks whether a worker may handle a record, which has been handled when ended is
+// called.
+func (w *simWorld) begins(by *simWorker, rec *sluice.Record) (ended func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	pk, _ := rec.Keys.Lookup("pk")
+	item := pk.Str()
+	if by.runs[item] {
+		w.violate(propAlone, "%s handles %s of %s beside an earlier one", by.name, rec.Sequence, item)
+	}
+	by.runs[item] = true
 	sh, err := shardOf(w.row(rec.ShardID))
 	if err != nil || process(sh.Owner) != by.name {
 		w.violate(propFence, "%s handles %s of %s, which %q has; %v", by.name, rec.Sequence, rec.ShardID, sh.Owner, err)
@@ -141,6 +150,11 @@ func (w *simWorld) begins(by *simWorker, rec *sluice.Record) {
 		if p, err := shardOf(w.row(parent)); err != nil || !p.Position.Finished {
 			w.violate(propParent, "%s handles %s of %s, whose parent %s is at %v; %v", by.name, rec.Sequence, rec.ShardID, parent, p.Position, err)
 		}
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(by.runs, item)
 	}
 }
 

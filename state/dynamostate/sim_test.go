@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -84,6 +85,7 @@ type simPlan struct {
 type simWorld struct {
 	t      *testing.T
 	r      *rand.Rand // the director's
+	again  *rand.Rand // decides on reloads
 	plan   simPlan
 	svc    *streamtest.Service
 	orders *streamtest.Table
@@ -107,7 +109,7 @@ type simWorld struct {
 
 func newSimWorld(t *testing.T, seed uint64) *simWorld {
 	r := rand.New(rand.NewPCG(seed, 20))
-	w := &simWorld{t: t, r: r, svc: streamtest.NewService(t), rows: new(rows.Memory), began: time.Now(),
+	w := &simWorld{t: t, r: r, again: rand.New(rand.NewPCG(seed, 21)), svc: streamtest.NewService(t), rows: new(rows.Memory), began: time.Now(),
 		effects: simEffects{done: make(map[string]map[sluice.Sequence]bool), last: make(map[string]int)},
 		claims:  make(map[string]int), finished: make(map[string]uint64), failing: make(map[string]bool), numbers: make(map[string]int)}
 	w.plan = simPlan{orderly: r.IntN(6) == 0, workers: 1 + r.IntN(1+r.IntN(6)), shards: 1 + r.IntN(8), steps: 20 + r.IntN(100), items: 1 + r.IntN(12)}
@@ -133,6 +135,8 @@ type simWorker struct {
 	name   string
 	link   *simLink
 	store  *Store
+	reload chan struct{}
+	runs   map[string]bool // items
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // of Run
@@ -140,36 +144,75 @@ type simWorker struct {
 
 func (w *simWorld) start() *simWorker {
 	w.started++
-	v := &simWorker{w: w, name: fmt.Sprint("w", w.started), done: make(chan struct{})}
+	v := &simWorker{w: w, name: fmt.Sprint("w", w.started), reload: make(chan struct{}), runs: make(map[string]bool), done: make(chan struct{})}
 	v.link = &simLink{world: w, died: make(chan struct{}), to: make(map[string]mode), r: rand.New(rand.NewPCG(w.r.Uint64(), 1))}
 	if w.r.IntN(2) == 0 {
 		v.jump()
 	}
 	v.store = over(simRows{v.link, v})
+	ctx, cancel := context.WithCancel(w.t.Context())
+	v.cancel = cancel
+	w.say("%s starts", v.name)
+	w.corpses.Go(func() {
+		defer close(v.done)
+		v.err = errors.Join(v.read(ctx), v.store.Close())
+	})
+	w.workers = append(w.workers, v)
+	return v
+}
+
+// read reads with one poller after another: a reload hands the shards to the next.
+func (v *simWorker) read(ctx context.Context) error {
+	p, g := v.poller()
+	for {
+		run, end := context.WithCancelCause(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(run) }()
+		var err error
+		select {
+		case err = <-ended:
+			end(nil)
+			return err
+		case <-v.reload:
+			v.w.say("%s reloads", v.name)
+			began := time.Now()
+			g.HandOver()
+			end(&poller.HandOver{Streams: []poller.Stream{{Table: "orders"}}})
+			if err = <-ended; v.w.plan.orderly && time.Since(began) > handedWithin {
+				v.w.mu.Lock()
+				v.w.violate(propHands, "%s took %v", v.name, time.Since(began))
+				v.w.mu.Unlock()
+			}
+		}
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		old, before := p, g
+		p, g = v.poller()
+		p.Inherit(old)
+		g.Inherit(before)
+	}
+}
+
+func (v *simWorker) poller() (*poller.Poller, *flow.Group) {
+	w := v.w
 	r := router.New()
 	r.Handle("*#*", v.handle)
+	g := flow.NewGroup(r)
 	cfg := w.svc.Config()
 	cfg.HTTPClient = simClient{cfg.HTTPClient, v.link}
 	p, err := poller.New(cfg, r, poller.Options{
 		Application: "app", Streams: []poller.Stream{{Table: "orders"}}, Start: poller.TrimHorizon, Store: v.store, Owner: v.name,
-		Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler), Flow: flow.Options{Group: g},
 		Hooks: poller.Hooks{
 			ShardStarted: func(s poller.Shard, after sluice.Sequence) { w.say("%s reads %s after %q", v.name, s.ID, after) },
 			ShardEnded:   func(s poller.Shard, e poller.End) { w.say("%s ends %s: %s", v.name, s.ID, e) },
 		},
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		panic(err) // not a matter of the seed
 	}
-	ctx, cancel := context.WithCancel(w.t.Context())
-	v.cancel = cancel
-	w.say("%s starts", v.name)
-	w.corpses.Go(func() {
-		defer close(v.done)
-		v.err = errors.Join(p.Run(ctx), v.store.Close())
-	})
-	w.workers = append(w.workers, v)
-	return v
+	return p, g
 }
 
 // handle is the application: it takes a while, and may not notice that it is to end.
@@ -177,7 +220,7 @@ func (v *simWorker) handle(ctx context.Context, rec *sluice.Record) error {
 	if v.link.isDead() {
 		return errDead
 	}
-	v.w.begins(v, rec)
+	defer v.w.begins(v, rec)()
 	if err := v.link.pass(); err != nil {
 		return err
 	}
@@ -276,6 +319,12 @@ func (w *simWorld) run() {
 		if len(w.workers) == 0 {
 			w.start()
 		}
+		if w.again.IntN(8) == 0 { // beside whatever goes on
+			select {
+			case w.workers[w.again.IntN(len(w.workers))].reload <- struct{}{}:
+			default: // it does so already
+			}
+		}
 		if w.r.IntN(5) == 0 {
 			w.event()
 		}
@@ -365,6 +414,8 @@ func (w *simWorld) event() {
 }
 
 const (
+	// handedWithin is for the handlers that run, and what waits for them.
+	handedWithin = 2 * time.Second
 	// ownedWithin is from the end of the faults until each shard has an owner: a pause
 	// goes on for 12 s, a refused shard is asked for again, a shard is listed.
 	ownedWithin = 2 * time.Minute

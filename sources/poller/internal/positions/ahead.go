@@ -31,7 +31,9 @@ func (p *Map) Ahead(before Ahead, submitted uint64, unsettled []uint64) string {
 			i++
 		}
 		readTo, rest = before.last, before.unsettled[i:]
-	} else if len(unsettled) == 0 || !skipped && submitted-unsettled[0]+1 == uint64(len(unsettled)) {
+	} else if len(unsettled) == 0 {
+		return ""
+	} else if all := submitted-unsettled[0]+1 == uint64(len(unsettled)); all && !skipped && before.Past(sluice.Sequence(p.name(unsettled[0]))) {
 		return ""
 	}
 	if len(unsettled)+len(rest) > MaxUnsettled {

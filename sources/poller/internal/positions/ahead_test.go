@@ -90,17 +90,21 @@ func sequences(recs []sluice.Record) string {
 }
 
 // Two stops, and all that is settled past an unsettled record was settled before the
-// first: the reader between them took no record after that one.
+// first: the reader between them took no record after that one, or settled none.
 func TestAheadOfWhatTheReaderBeforeHadSettled(t *testing.T) {
-	before := ParseAhead(wide(8).Fence() + " " + wide(6).Fence())
-	p := New(wide(5), time.Now(), nil)
-	p.Add(before.Unsettled([]sluice.Record{{Sequence: wide(6)}, {Sequence: wide(7)}, {Sequence: wide(8)}}))
-	p.Skip(wide(8))
-	p.Settle(0)
-	got := ParseAhead(p.Ahead(Ahead{}, 1, []uint64{1}))
-	recs := []sluice.Record{{Sequence: wide(6)}, {Sequence: wide(7)}, {Sequence: wide(8)}, {Sequence: wide(9)}}
-	if got, want := sequences(got.Unsettled(recs)), sequences([]sluice.Record{{Sequence: wide(6)}, {Sequence: wide(9)}}); got != want {
-		t.Errorf("the next reader gets %s, want %s", got, want)
+	for _, more := range [][]sluice.Record{nil, {{Sequence: wide(9)}}} {
+		before := ParseAhead(wide(8).Fence() + " " + wide(6).Fence())
+		p := New(wide(5), time.Now(), nil)
+		p.Add(before.Unsettled([]sluice.Record{{Sequence: wide(6)}, {Sequence: wide(7)}, {Sequence: wide(8)}}))
+		p.Skip(wide(8))
+		p.Add(more)
+		p.Settle(0)
+		unsettled := []uint64{1, 2}[:1+len(more)]
+		got := ParseAhead(p.Ahead(before, uint64(len(unsettled)), unsettled))
+		recs := []sluice.Record{{Sequence: wide(6)}, {Sequence: wide(7)}, {Sequence: wide(8)}, {Sequence: wide(9)}}
+		if got, want := sequences(got.Unsettled(recs)), sequences([]sluice.Record{{Sequence: wide(6)}, {Sequence: wide(9)}}); got != want {
+			t.Errorf("with %d more records the next reader gets %s, want %s", len(more), got, want)
+		}
 	}
 }
 
