@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	manySeeds   = 300 // that TestSeeds runs, once the same as ever and once new ones
+	manySeeds   = 150 // that TestSeeds runs, once the same as ever and once new ones
 	mutantSeeds = 600 // until one must have caught a mutant
 	fleetSeeds  = 150 // likewise, of a fleet
 )

@@ -56,7 +56,7 @@ func TestLocalExact(t *testing.T) {
 	})
 }
 
-// The same while the node is killed and begins again. The index forgets deletions
+// The same after the node was killed and began again. The index forgets deletions
 // within a second.
 func TestLocalExactOverRestarts(t *testing.T) {
 	localtest.OwnOpenSearches(t, func(t *testing.T, server *localtest.Server) {
@@ -65,10 +65,11 @@ func TestLocalExactOverRestarts(t *testing.T) {
 		if err := c.Call(t.Context(), "PUT", "/"+index+"/_settings", []byte(`{"index":{"gc_deletes":"1s"}}`), nil); err != nil {
 			t.Fatal(err)
 		}
-		exactRounds(t, c, index, 2, func() {
+		restart := sync.OnceFunc(func() {
 			server.Kill()
 			server.Start()
-		}, func([]document.Doc) {})
+		})
+		exactRounds(t, c, index, 2, restart, func([]document.Doc) {})
 	})
 }
 
