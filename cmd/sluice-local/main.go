@@ -1,0 +1,103 @@
+// Command sluice-local shows Sluice at work without Go and without an AWS account: it
+// fetches and starts DynamoDB Local and ElasticMQ, writes an item, and shows the message
+// that sluice run makes of it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/localstack"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(os.Stdout, os.Stderr).ExecuteContext(ctx)
+	interrupted := ctx.Err() != nil
+	stop()
+	switch {
+	case interrupted:
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "sluice-local: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func command(stdout, stderr io.Writer) *cobra.Command {
+	var stay bool
+	cmd := &cobra.Command{
+		Use:   "sluice-local",
+		Short: "Show a change of a DynamoDB table become a message, on this machine",
+		Long: `Start DynamoDB Local and ElasticMQ (SQS), make a table and a queue, run "sluice run", write
+an item, show its message, and end. Nothing is left but the servers' programs, in the
+user's cache folder for the next time.
+
+It needs Java 17 or newer, and Maven for the first time; and sluice, in the same folder or
+on PATH. With SLUICE_TEST_DYNAMODB and SLUICE_TEST_SQS it uses these servers, such as those
+of the Docker bundle, and needs no Java.`,
+		Example: `  sluice-local
+  sluice-local --stay     # then go on in another terminal`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return show(cmd.Context(), stdout, stderr, stay)
+		},
+	}
+	cmd.Flags().BoolVar(&stay, "stay", false, "go on until Ctrl-C, and print what another terminal needs")
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	return cmd
+}
+
+// show does all, in a temporary folder.
+func show(ctx context.Context, stdout, stderr io.Writer, stay bool) error {
+	program, err := findSluice()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "sluice-local-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	stack, err := localstack.Start(ctx, localstack.Options{Log: stderr})
+	if err != nil {
+		return err
+	}
+	defer stack.Stop()
+	s := &session{out: stdout, log: stderr, program: program, dir: dir, stack: stack, stay: stay}
+	return s.run(ctx)
+}
+
+// findSluice returns the program sluice of this program's folder, or else of PATH.
+func findSluice() (string, error) {
+	name := "sluice"
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	beside := filepath.Join(filepath.Dir(self), name)
+	if _, err := os.Stat(beside); err == nil {
+		return beside, nil
+	}
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", fmt.Errorf("%s is neither in %s nor on PATH: unpack it from the same archive, or go install github.com/sluicehq/sluice/cmd/sluice@latest", name, filepath.Dir(self))
+	}
+	return path, err
+}
