@@ -77,8 +77,9 @@ api: ## The public surface: a line for each name, method and field that a user c
 build: ## Compile everything, examples and commands too
 	go build ./...
 
-lint: ## Code: golangci-lint with the list in .golangci.yml. Documents: vale with the rules in tools/vale/styles/Sluice
+lint: ## Code: golangci-lint with the list in .golangci.yml. Workflows: actionlint. Documents: vale with the rules in tools/vale/styles/Sluice
 	$(tool) golangci-lint run --allow-parallel-runners $(PKG)
+	$(tool) actionlint -shellcheck= -pyflakes=
 	git ls-files -z '*.md' ':!CHANGELOG.md' | xargs -0 go tool -modfile=tools/vale/go.mod vale --no-global
 
 security: ## gosec with its reviewed list, licences of all that is linked, and known vulnerabilities (asks vuln.go.dev)

@@ -1,3 +1,5 @@
+data "aws_partition" "current" {}
+
 data "aws_iam_policy_document" "tasks" {
   statement {
     actions = ["sts:AssumeRole"]
@@ -13,7 +15,7 @@ data "aws_iam_policy_document" "instances" {
     actions = ["sts:AssumeRole"]
     principals {
       type        = "Service"
-      identifiers = ["ec2.amazonaws.com"]
+      identifiers = ["ec2.${data.aws_partition.current.dns_suffix}"] # in China amazonaws.com.cn
     }
   }
 }
@@ -39,7 +41,7 @@ resource "aws_iam_role" "execution" {
 
 resource "aws_iam_role_policy_attachment" "execution" {
   role       = aws_iam_role.execution.name
-  policy_arn = "arn:aws:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy"
+  policy_arn = "arn:${data.aws_partition.current.partition}:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy"
 }
 
 data "aws_iam_policy_document" "secrets" {
@@ -66,13 +68,13 @@ resource "aws_iam_role" "instance" {
 
 resource "aws_iam_role_policy_attachment" "instance" {
   role       = aws_iam_role.instance.name
-  policy_arn = "arn:aws:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role"
+  policy_arn = "arn:${data.aws_partition.current.partition}:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role"
 }
 
 data "aws_iam_policy_document" "volume" {
   statement {
     actions   = ["ec2:AttachVolume"]
-    resources = [aws_ebs_volume.state.arn, "arn:aws:ec2:*:*:instance/*"]
+    resources = [aws_ebs_volume.state.arn, "arn:${data.aws_partition.current.partition}:ec2:*:*:instance/*"]
   }
 }
 
