@@ -215,7 +215,7 @@ func (w *simWorld) unowned(living []*simWorker) (prop, why string) {
 		case !info.Open && !sh.Position.Finished:
 			return propOwned, fmt.Sprintf("%s is closed, and not finished: %v", info.ID, sh.Position)
 		case !info.Open:
-		case !lives:
+		case !lives || !w.named(sh.Owner): // a process that was fenced must claim it anew
 			return propOwned, fmt.Sprintf("%s is of %q", info.ID, sh.Owner)
 		default:
 			have[process(sh.Owner)]++
