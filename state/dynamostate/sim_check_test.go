@@ -142,6 +142,7 @@ func (w *simWorld) begins(by *simWorker, rec *sluice.Record) (ended func()) {
 		w.violate(propAlone, "%s handles %s of %s beside an earlier one", by.name, rec.Sequence, item)
 	}
 	by.runs[item] = true
+	by.handled.Add(1)
 	sh, err := shardOf(w.row(rec.ShardID))
 	if err != nil || process(sh.Owner) != by.name {
 		w.violate(propFence, "%s handles %s of %s, which %q has; %v", by.name, rec.Sequence, rec.ShardID, sh.Owner, err)
