@@ -161,6 +161,9 @@ func (p *process) live(ctx context.Context, g *generation) error {
 // next was checked before, so that this is a matter of the state or of a handler.
 func (p *process) replace(ctx context.Context, r *reading, next *generation) (*reading, error) {
 	old := r.generation
+	keeping, stop := context.WithCancel(ctx)
+	defer stop()
+	go p.keepClaims(keeping, old)
 	old.src.group.HandOver()
 	r.end(&poller.HandOver{Streams: next.o.streams()})
 	if err := r.wait(); err != nil {
@@ -172,6 +175,7 @@ func (p *process) replace(ctx context.Context, r *reading, next *generation) (*r
 	if err := p.returned(ctx, old); err != nil {
 		return nil, err
 	}
+	stop()
 	next.src.inherit(old.src)
 	r = p.begin(ctx, next)
 	if err := r.opened(); err != nil {
@@ -184,12 +188,22 @@ func (p *process) replace(ctx context.Context, r *reading, next *generation) (*r
 	return r, nil
 }
 
+// keepClaims sends the heartbeats of g until ctx ends. Its poller may have ended while a
+// queue drains or a handler runs, and no other worker may take the shards.
+func (p *process) keepClaims(ctx context.Context, g *generation) {
+	for g.src.poller != nil && backoff.Sleep(ctx, time.Second) == nil {
+		beat, end := context.WithTimeout(ctx, time.Second)
+		_ = p.store.Heartbeat(beat, g.src.poller.Owner())
+		end()
+	}
+}
+
 // returnWithin is the longest wait for handlers after the grace. A request to a sink may
 // take a minute, and cannot be called back.
 var returnWithin = 2 * time.Minute
 
 // returned waits until no handler of g runs: beside it, a later change of its item could
-// overtake. Meanwhile no other worker may take the shards.
+// overtake.
 func (p *process) returned(ctx context.Context, g *generation) error {
 	for begun := time.Now(); ; {
 		route := g.src.calls.running()
@@ -198,11 +212,6 @@ func (p *process) returned(ctx context.Context, g *generation) error {
 			return nil
 		case time.Since(begun) > returnWithin:
 			return fmt.Errorf("a handler of route %q has not returned within %v after the grace: the process must start again", route, returnWithin)
-		}
-		if g.src.poller != nil {
-			beat, end := context.WithTimeout(ctx, time.Second)
-			_ = p.store.Heartbeat(beat, g.src.poller.Owner()) // else the shards are claimed anew
-			end()
 		}
 		if backoff.Sleep(ctx, time.Second/2) != nil {
 			return errStopping

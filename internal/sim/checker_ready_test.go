@@ -20,20 +20,21 @@ type park struct {
 // parked in the last 10 minutes, which are counted in whole ones.
 const parkedAtMost = 20
 
-// parkedWithin counts what a life parked lately for a route; the lock is held.
-func (c *checker) parkedWithin(life int, route string, d time.Duration) (n int) {
+// parkedWithin counts what a process, from its first life on, parked lately for a route;
+// the lock is held.
+func (c *checker) parkedWithin(first int, route string, d time.Duration) (n int) {
 	for _, p := range c.parks {
-		if p.life == life && p.route == route && time.Since(p.at) < d {
+		if p.life >= first && p.route == route && time.Since(p.at) < d {
 			n++
 		}
 	}
 	return n
 }
 
-// unexcused leaves out of a life's reasons for not being ready that it parked
+// unexcused leaves out of a process's reasons for not being ready that it parked
 // many records, when it did: that is over 10 minutes later, and nothing that
 // rest has to wait for.
-func (c *checker) unexcused(life int, reasons []string) []string {
+func (c *checker) unexcused(first int, reasons []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(reasons), func(reason string) bool {
@@ -42,7 +43,7 @@ func (c *checker) unexcused(life int, reasons []string) []string {
 		if _, err := fmt.Sscanf(reason, "route %q had %d records parked", &route, &n); err != nil {
 			return false
 		}
-		return n > parkedAtMost && c.parkedWithin(life, route, 9*time.Minute) <= n && n <= c.parkedWithin(life, route, 10*time.Minute)
+		return n > parkedAtMost && c.parkedWithin(first, route, 9*time.Minute) <= n && n <= c.parkedWithin(first, route, 10*time.Minute)
 	})
 }
 

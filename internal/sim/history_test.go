@@ -128,15 +128,25 @@ func (h *history) reopenStore() {
 
 func (h *history) run() {
 	var before *life // whose routes are replaced; nil: a process begins
-	for _, lp := range h.plan.lives {
+	var next *life
+	for i, lp := range h.plan.lives {
 		if h.now() >= h.plan.span {
 			break
 		}
-		l := h.liveAfter(lp.crash, before)
+		if next == nil {
+			next = h.made(lp.crash)
+		}
+		l := next.after(before)
+		next = nil
 		h.pass(h.now()+lp.lasts, l)
+		if lp.reload {
+			next = h.prepared(h.plan.lives[i+1:])
+			h.pass(h.now()+time.Duration(i%5)*2*time.Second, l)
+		}
 		if before = h.reload(l, lp); before != nil {
 			continue
 		}
+		next = nil
 		if !h.end(l, lp.orderly) {
 			return
 		}
@@ -146,7 +156,10 @@ func (h *history) run() {
 			h.pass(h.now()+lp.down, nil)
 		}
 	}
-	l := h.liveAfter(crash{}, before)
+	if next == nil {
+		next = h.made(crash{})
+	}
+	l := next.after(before)
 	for h.now() < h.plan.span {
 		h.pass(h.plan.span, l)
 		if h.now() < h.plan.span { // it ended of itself
@@ -191,6 +204,21 @@ func (h *history) run() {
 		ids[l.ID] = true
 	}
 	h.check.kept(ids)
+}
+
+// prepared makes the next life beside one that goes on, as a reload does; nil: that fails,
+// or the next life counts from its begin what it does until it crashes.
+func (h *history) prepared(later []lifePlan) *life {
+	if len(later) == 0 || later[0].crash != (crash{}) {
+		return nil
+	}
+	l := h.made(crash{})
+	err := l.p.Prepare(h.t.Context())
+	l.note("prepared: %v", err)
+	if err != nil {
+		return nil
+	}
+	return l
 }
 
 // reload hands a life over, if the plan says so and the life still runs, and returns it.
@@ -359,7 +387,7 @@ func (h *history) rest(l *life, bound time.Duration, mayFail bool) *life {
 			why = "records that lie before the start are read"
 		}
 		if why == "" {
-			if reasons := h.check.unexcused(l.n, l.p.NotReady()); len(reasons) > 0 {
+			if reasons := h.check.unexcused(l.first, l.p.NotReady()); len(reasons) > 0 {
 				why = fmt.Sprintf("not ready: %v", reasons)
 			} else if lag := l.p.Lag(); lag > 5*time.Second {
 				why = fmt.Sprintf("the lag is %v", lag)

@@ -23,6 +23,7 @@ import (
 type life struct {
 	h      *history
 	n      int
+	first  int // of its process
 	gate   *gate
 	p      *poller.Poller
 	group  *flow.Group
@@ -35,13 +36,12 @@ type life struct {
 }
 
 // live starts a process.
-func (h *history) live(c crash) *life { return h.liveAfter(c, nil) }
+func (h *history) live(c crash) *life { return h.made(c).after(nil) }
 
-// liveAfter starts a process or, after a life that was handed over, goes on in that one
-// with new routes.
-func (h *history) liveAfter(c crash, before *life) *life {
+// made makes a process, or new routes of one, that does not run yet.
+func (h *history) made(c crash) *life {
 	h.lives++
-	l := &life{h: h, n: h.lives, gate: newGate(c), done: make(chan struct{})}
+	l := &life{h: h, n: h.lives, first: h.lives, gate: newGate(c), done: make(chan struct{})}
 	l.note("starts; crash: %v", c)
 	s := &store{keeper: h.store, life: l}
 	o := h.plan.o
@@ -60,21 +60,25 @@ func (h *history) liveAfter(c crash, before *life) *life {
 	m := l.matcher()
 	l.group = flow.NewGroup(m)
 	o.Flow.Group = l.group
-	if before != nil {
-		l.group.Inherit(before.group)
-	}
 	p, err := poller.New(cfg, m, o)
 	if err != nil {
 		panic(err) // the plan is wrong
 	}
-	if before != nil {
-		p.Inherit(before.p)
-	}
 	l.p = p
 	l.ctx, l.cancel = context.WithCancelCause(h.t.Context())
+	return l
+}
+
+// after begins a life. It goes on in the process of before, if that is not nil.
+func (l *life) after(before *life) *life {
+	if before != nil {
+		l.group.Inherit(before.group)
+		l.p.Inherit(before.p)
+		l.first = before.first
+	}
 	go func() {
 		defer close(l.done)
-		l.err = p.Run(l.ctx)
+		l.err = l.p.Run(l.ctx)
 	}()
 	go l.watch()
 	return l

@@ -137,7 +137,7 @@ var testedMutants = []mutant{
 	},
 	{
 		name: "what an earlier reader settled is forgotten", file: "sources/poller/internal/positions/ahead.go", test: "TestAheadOfWhatTheReaderBeforeHadSettled",
-		old: `&& before.Past(sluice.Sequence(p.name(unsettled[0])))`, new: ``,
+		old: `&& before.Past(p.settled)`, new: ``,
 	},
 	{
 		name: "a backfill's segment is finished by who lost it", file: "internal/snapshot/fleet.go", test: "TestFencedFinish",

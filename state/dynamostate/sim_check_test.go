@@ -142,6 +142,7 @@ func (w *simWorld) begins(by *simWorker, rec *sluice.Record) (ended func()) {
 		w.violate(propAlone, "%s handles %s of %s beside an earlier one", by.name, rec.Sequence, item)
 	}
 	by.runs[item] = true
+	by.handled.Add(1)
 	sh, err := shardOf(w.row(rec.ShardID))
 	if err != nil || process(sh.Owner) != by.name {
 		w.violate(propFence, "%s handles %s of %s, which %q has; %v", by.name, rec.Sequence, rec.ShardID, sh.Owner, err)
@@ -215,7 +216,7 @@ func (w *simWorld) unowned(living []*simWorker) (prop, why string) {
 		case !info.Open && !sh.Position.Finished:
 			return propOwned, fmt.Sprintf("%s is closed, and not finished: %v", info.ID, sh.Position)
 		case !info.Open:
-		case !lives:
+		case !lives || !w.named(sh.Owner): // a process that was fenced must claim it anew
 			return propOwned, fmt.Sprintf("%s is of %q", info.ID, sh.Owner)
 		default:
 			have[process(sh.Owner)]++

@@ -1,11 +1,8 @@
 package dynamostate
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -16,10 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/rows"
-	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -28,7 +22,8 @@ import (
 // splits, workers that come and go, and faults of each worker's ways to the state table,
 // the stream and the sink. After the faults the fleet must come to rest.
 //
-//	sim_test        the director and the workers: real pollers with real Stores
+//	sim_test        the director
+//	sim_worker_test the workers: real pollers with real Stores
 //	sim_link_test   what is between a process and the world: crashes, pauses, lost and late requests
 //	sim_check_test  the properties, looked at with each row and each effect
 //
@@ -127,130 +122,6 @@ func (w *simWorld) say(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(format, args...)
-}
-
-// simWorker is one process.
-type simWorker struct {
-	w      *simWorld
-	name   string
-	link   *simLink
-	store  *Store
-	reload chan struct{}
-	runs   map[string]bool // items
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error // of Run
-}
-
-func (w *simWorld) start() *simWorker {
-	w.started++
-	v := &simWorker{w: w, name: fmt.Sprint("w", w.started), reload: make(chan struct{}), runs: make(map[string]bool), done: make(chan struct{})}
-	v.link = &simLink{world: w, died: make(chan struct{}), to: make(map[string]mode), r: rand.New(rand.NewPCG(w.r.Uint64(), 1))}
-	if w.r.IntN(2) == 0 {
-		v.jump()
-	}
-	v.store = over(simRows{v.link, v})
-	ctx, cancel := context.WithCancel(w.t.Context())
-	v.cancel = cancel
-	w.say("%s starts", v.name)
-	w.corpses.Go(func() {
-		defer close(v.done)
-		v.err = errors.Join(v.read(ctx), v.store.Close())
-	})
-	w.workers = append(w.workers, v)
-	return v
-}
-
-// read reads with one poller after another: a reload hands the shards to the next.
-func (v *simWorker) read(ctx context.Context) error {
-	p, g := v.poller()
-	for {
-		run, end := context.WithCancelCause(ctx)
-		ended := make(chan error, 1)
-		go func() { ended <- p.Run(run) }()
-		var err error
-		select {
-		case err = <-ended:
-			end(nil)
-			return err
-		case <-v.reload:
-			v.w.say("%s reloads", v.name)
-			began := time.Now()
-			g.HandOver()
-			end(&poller.HandOver{Streams: []poller.Stream{{Table: "orders"}}})
-			if err = <-ended; v.w.plan.orderly && time.Since(began) > handedWithin {
-				v.w.mu.Lock()
-				v.w.violate(propHands, "%s took %v", v.name, time.Since(began))
-				v.w.mu.Unlock()
-			}
-		}
-		if err != nil || ctx.Err() != nil {
-			return err
-		}
-		old, before := p, g
-		p, g = v.poller()
-		p.Inherit(old)
-		g.Inherit(before)
-	}
-}
-
-func (v *simWorker) poller() (*poller.Poller, *flow.Group) {
-	w := v.w
-	r := router.New()
-	r.Handle("*#*", v.handle)
-	g := flow.NewGroup(r)
-	cfg := w.svc.Config()
-	cfg.HTTPClient = simClient{cfg.HTTPClient, v.link}
-	p, err := poller.New(cfg, r, poller.Options{
-		Application: "app", Streams: []poller.Stream{{Table: "orders"}}, Start: poller.TrimHorizon, Store: v.store, Owner: v.name,
-		Logger: slog.New(slog.DiscardHandler), Flow: flow.Options{Group: g},
-		Hooks: poller.Hooks{
-			ShardStarted: func(s poller.Shard, after sluice.Sequence) { w.say("%s reads %s after %q", v.name, s.ID, after) },
-			ShardEnded:   func(s poller.Shard, e poller.End) { w.say("%s ends %s: %s", v.name, s.ID, e) },
-		},
-	})
-	if err != nil {
-		panic(err) // not a matter of the seed
-	}
-	return p, g
-}
-
-// handle is the application: it takes a while, and may not notice that it is to end.
-func (v *simWorker) handle(ctx context.Context, rec *sluice.Record) error {
-	if v.link.isDead() {
-		return errDead
-	}
-	defer v.w.begins(v, rec)()
-	if err := v.link.pass(); err != nil {
-		return err
-	}
-	pk, _ := rec.New.Lookup("pk")
-	text, _ := rec.New.Lookup("n")
-	item := pk.Str()
-	n, err := strconv.Atoi(text.Str())
-	if err != nil {
-		return err
-	}
-	v.w.mu.Lock()
-	fails := v.w.failing[item]
-	v.w.mu.Unlock()
-	took := time.Duration(v.link.draw(150)) * time.Millisecond
-	if v.link.draw(4) == 0 { // deaf
-		time.Sleep(took)
-	} else {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(took):
-		}
-	}
-	if fails {
-		return errors.New("not yet")
-	}
-	return v.link.call(ctx, "sink", func() error {
-		v.w.effect(v, rec, item, n)
-		return nil
-	})
 }
 
 // kill ends a process at this moment.
@@ -414,7 +285,7 @@ func (w *simWorld) event() {
 }
 
 const (
-	// handedWithin is for the handlers that run, and what waits for them.
+	// handedWithin is for the handlers that run. Changes that wait for them have more.
 	handedWithin = 2 * time.Second
 	// ownedWithin is from the end of the faults until each shard has an owner: a pause
 	// goes on for 12 s, a refused shard is asked for again, a shard is listed.

@@ -18,10 +18,10 @@ const MaxUnsettled = 256
 func (p *Map) Ahead(before Ahead, submitted uint64, unsettled []uint64) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	readTo, rest, skipped := p.settled, []sluice.Sequence(nil), false
+	readTo, rest := p.settled, []sluice.Sequence(nil)
 	if len(unsettled) > 0 {
 		readTo = sluice.Sequence(p.name(submitted))
-		if skipped = p.skipped != "" && p.skippedAt == submitted; skipped {
+		if p.skipped != "" && p.skippedAt == submitted {
 			readTo = p.skipped
 		}
 	}
@@ -33,7 +33,7 @@ func (p *Map) Ahead(before Ahead, submitted uint64, unsettled []uint64) string {
 		readTo, rest = before.last, before.unsettled[i:]
 	} else if len(unsettled) == 0 {
 		return ""
-	} else if all := submitted-unsettled[0]+1 == uint64(len(unsettled)); all && !skipped && before.Past(sluice.Sequence(p.name(unsettled[0]))) {
+	} else if all := submitted-unsettled[0]+1 == uint64(len(unsettled)); all && before.Past(p.settled) {
 		return ""
 	}
 	if len(unsettled)+len(rest) > MaxUnsettled {
