@@ -47,7 +47,7 @@ func TestSecrets(t *testing.T) {
 	for env, want := range map[string]string{
 		"OTEL_EXPORTER_OTLP_HEADERS=s3cr3t":                                "403 Forbidden",
 		"OTEL_EXPORTER_OTLP_HEADERS=key=%s3cr3t":                           "403 Forbidden",
-		"OTEL_TRACES_SAMPLER=s3cr3t":                                       "errUnsupportedSampler",
+		"OTEL_TRACES_SAMPLER=s3cr3t":                                       "want one of always_on",
 		"OTEL_RESOURCE_ATTRIBUTES=s3cr3t":                                  "want NAME=VALUE",
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + server.URL + "/s3cr3t":     "403 Forbidden",
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:1/s3cr3t":     "connection refused",

@@ -49,6 +49,9 @@ func On(env func(string) string) bool {
 // a collector may be down.
 func Start(ctx context.Context, o Options) (*Tracer, error) {
 	quiet(o.Logger)
+	if err := checkEnv(os.Getenv); err != nil {
+		return nil, err
+	}
 	exporter, err := exporterOf(ctx, os.Getenv)
 	if err != nil {
 		return nil, err

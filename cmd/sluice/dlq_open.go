@@ -118,7 +118,10 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	cfg, err := p.c.loadMaybe()
 	switch {
 	case err == nil:
-	case named == 0, redriving && p.daemon == "":
+	case named == 0:
+		o, _, err := p.find(ctx, nil, err)
+		return o, err
+	case redriving && p.daemon == "":
 		return nil, err
 	case p.daemon == "" && p.application == "" && p.c.env(applicationEnv) == "":
 		return nil, fmt.Errorf("%w; to do without the configuration, name the application by --application", err)
@@ -180,6 +183,23 @@ func (p *letterPlace) notEmpty(flags ...string) error {
 		}
 	}
 	return nil
+}
+
+// find is reach. If the file is invalid a daemon is found all the same: it may run by
+// an earlier one, and who repairs it wants to see.
+func (p *letterPlace) find(ctx context.Context, cfg *config.Config, invalid error) (*lettersOpen, statestore.Store, error) {
+	o, store, err := p.reach(ctx, cfg, time.Second)
+	if invalid == nil || p.daemon != "" {
+		return o, store, err
+	}
+	if store != nil {
+		_ = store.Close() // only looked at
+	}
+	if o == nil {
+		return nil, nil, invalid
+	}
+	fmt.Fprintf(p.c.stderr, "warning: %v\n", invalid)
+	return o, nil, nil
 }
 
 // reach finds the running daemon, or else opens the state file, for whose lock it

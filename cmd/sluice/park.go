@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -93,10 +92,7 @@ func (p *letterPlace) running(ctx context.Context) (*lettersOpen, error) {
 	if err := p.notEmpty("daemon", "application"); err != nil {
 		return nil, err
 	}
-	cfg, err := p.c.loadMaybe()
-	if err != nil && p.daemon == "" {
-		return nil, err
-	}
-	o, _, err := p.reach(ctx, cfg, time.Second)
+	cfg, invalid := p.c.loadMaybe()
+	o, _, err := p.find(ctx, cfg, invalid)
 	return o, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,7 @@ func (p *letterPlace) reload(ctx context.Context) (r page.Reload, err error) {
 	if invalid == nil {
 		l, err = p.running(ctx)
 	} else {
-		l, _, err = p.reach(ctx, nil, 0)
+		l, _, err = p.reach(ctx, nil, time.Second)
 	}
 	if err != nil {
 		if invalid != nil && p.daemon == "" {

@@ -165,6 +165,11 @@ func reloadUnderLoad(t *testing.T, stateTable string) {
 			if code, text := reload(); code != 1 || want != "another" && !strings.Contains(text, want) {
 				t.Errorf("bad file %q: exit %d: %s", want, code, text)
 			}
+			if want == "wrong" { // who repairs the file still sees the daemon
+				if out, err := sluice("status").CombinedOutput(); err != nil || !strings.Contains(string(out), "warning: ") || !strings.Contains(string(out), "the old configuration goes on") {
+					t.Errorf("status beside a bad file: %v: %s", err, out)
+				}
+			}
 		}
 		write(good(1))
 		if err := daemon.Process.Signal(syscall.SIGHUP); err != nil {

@@ -239,11 +239,8 @@ func (p *routePlace) with(ctx context.Context, do func(routesOpen) error) error 
 	if p.daemon != "" && p.state != "" {
 		return usage("name one of --daemon and --state")
 	}
-	cfg, err := p.c.loadMaybe()
-	if err != nil && p.daemon == "" {
-		return err
-	}
-	o, store, err := p.reach(ctx, cfg, time.Second)
+	cfg, invalid := p.c.loadMaybe()
+	o, store, err := p.find(ctx, cfg, invalid)
 	if err != nil {
 		return err
 	}

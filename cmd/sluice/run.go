@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,8 +81,10 @@ func (c *cli) program(ctx context.Context, flags *pflag.FlagSet, connect bool) (
 	if err := errors.Join(err, o.FromEnv(fs, c.env)); err != nil {
 		return nil, err
 	}
-	if !fs.Changed("watch") {
-		watch = watch || slices.Contains([]string{"1", "true"}, c.env(watchEnv))
+	if v := c.env(watchEnv); v != "" && !fs.Changed("watch") {
+		if watch, err = strconv.ParseBool(v); err != nil {
+			return nil, usage("%s=%q: want true or false", watchEnv, v)
+		}
 	}
 	// Somebody who names the queues leaves those of the file's cascades to others.
 	queues := fs.Changed("queue") || c.env("SLUICE_QUEUES") != ""

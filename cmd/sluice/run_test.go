@@ -93,3 +93,17 @@ func TestStartIsMissingInFile(t *testing.T) {
 		}
 	}
 }
+
+func TestWatchIsTrueOrFalse(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	if err := os.WriteFile(file, []byte("source: {tables: [orders], start: LATEST}\nroutes: [{name: x, on: '*#*', log: {}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name string) string {
+		return map[string]string{"SLUICE_CONFIG": file, "SLUICE_WATCH": "maybe", "AWS_REGION": "us-east-1"}[name]
+	}
+	var stderr strings.Builder
+	if exit := execute(t.Context(), []string{"run"}, env, io.Discard, &stderr); exit != 2 || !strings.Contains(stderr.String(), `SLUICE_WATCH="maybe": want true or false`) {
+		t.Errorf("exit %d: %s", exit, stderr.String())
+	}
+}
