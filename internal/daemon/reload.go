@@ -194,6 +194,11 @@ func (l *reloads) watch(ctx context.Context) {
 	for backoff.Sleep(ctx, watchEvery) == nil {
 		before := seen
 		seen = digest()
+		// It runs, perhaps by a reload at a signal. After a failure the reload says so.
+		if last := l.last(); seen == l.p.now().app.Reloading.Loaded && (last == nil || last.Outcome != page.Failed) {
+			tried, refused = seen, time.Time{}
+			continue
+		}
 		if again := !refused.IsZero() && time.Since(refused) >= watchRetry; seen == before && (seen != tried || again) {
 			tried, refused = seen, time.Time{}
 			if _, err := l.reload("--watch"); err != nil { // which logs it

@@ -506,4 +506,9 @@ func TestReloadWatchesARefusedFile(t *testing.T) {
 	r.until("the new configuration runs", 1)
 	r.put("one")
 	r.until("handled b one", 1)
+
+	r.write(t, "error this is bad\n")
+	r.until("this is bad", 1)
+	r.write(t, "route b ok\ntable later\n") // the good one again: the failure is over
+	r.until("nothing is reloaded", 1)
 }
