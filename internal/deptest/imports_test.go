@@ -71,7 +71,7 @@ var rules = []rule{
 	{pkgs: "internal/awserror"},
 	{pkgs: "internal/budget", stdOnly: true},
 	{pkgs: "internal/backoff", stdOnly: true},
-	{pkgs: "internal/buildversion", stdOnly: true},
+	{pkgs: "internal/buildversion"},
 	{pkgs: "internal/access", stdOnly: true},
 	{pkgs: "internal/daemons", stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
