@@ -148,6 +148,7 @@ var rules = []rule{
 	{pkgs: "internal/browsertest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/localtest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/recordtest", ours: []string{"."}},
+	{pkgs: "internal/releasetest", ours: []string{".", "deadletter", "internal/pauses", "internal/recordtest", "router", "state"}},
 	{pkgs: "internal/benchdata", stdOnly: true},
 	{pkgs: "internal/fleettest", ours: []string{"bench/local", "internal/backoff", "state/dynamostate", "streamtest"}},
 	{pkgs: "internal/configref", ours: []string{"internal/config"}},

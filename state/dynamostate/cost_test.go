@@ -234,7 +234,7 @@ func whole(n float64) string {
 	return s
 }
 
-var update = flag.Bool("update", false, "write docs/fleet.md")
+var update = flag.Bool("update", false, "write docs/fleet.md, and the rows of this release unless they exist")
 
 func TestTheDocumentedCostsAreThoseOfTheCode(t *testing.T) {
 	const page, begin, end = "../../docs/fleet.md", "<!-- Made of the code by go test ./state/dynamostate -update. -->\n\n", "\n<!-- Until here. -->\n"
