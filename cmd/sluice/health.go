@@ -37,10 +37,9 @@ func healthCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Check that the running daemon is live",
-		Long: `Ask the running daemon's /livez: exit code 0 if it is live, else 1.
+		Long: `Ask the running daemon's /livez: exit code 0 or 1.
 
-A container's check never uses --ready: it fails while a sink is down, and a restart
-repairs no sink.`,
+A container's check never uses --ready: a restart repairs no sink.`,
 		Example: `  sluice health
   sluice health --ready --json`,
 		Args: noArguments,

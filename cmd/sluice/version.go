@@ -26,7 +26,7 @@ func versionCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Long:    "Print the version of this program, of Go, and the platform; by --json the commit, too.",
+		Long:    "Print the version, Go's and the platform; with --json the commit, too.",
 		Example: `  sluice version`,
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {

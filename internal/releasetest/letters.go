@@ -36,7 +36,7 @@ var parked = []struct {
 }
 
 // gap is what a shard lost.
-var gap = sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "shardId-1", After: recordtest.Sequence(5)}
+var gap = sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "shardId-1", After: recordtest.Sequence(5), Before: recordtest.Sequence(8)}
 
 // recordOf is a record as a daemon reads it.
 func recordOf(event []byte) *sluice.Record {
