@@ -79,8 +79,8 @@ A container's check never uses --ready: a restart repairs no sink.`,
 	return cmd
 }
 
-// probed is the URL of the daemon. It opens no state file, because a check must not
-// take the lock that a starting daemon needs. It reads the configuration only without
+// probed is the URL of the daemon. It does not open the daemon's state file: a check must
+// not take the lock that a starting daemon needs. It reads the configuration only without
 // the variables, because a mistake in a changed file leaves the running daemon live.
 func (p *letterPlace) probed() (string, error) {
 	if at := cmp.Or(p.daemon, p.c.env(daemonEnv)); at != "" {
@@ -152,39 +152,43 @@ func (h *health) ask(ctx context.Context, ready bool) error {
 		Transport:     &http.Transport{DisableKeepAlives: true}, // and no proxy, which answers for a daemon that is gone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	get := func(path string) (*http.Response, string, error) {
+	type answer struct {
+		ok                        bool
+		status, application, text string
+	}
+	get := func(path string) (a answer, err error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.Address+path, nil)
 		if err != nil {
-			return nil, "", usage("--daemon: %w", err)
+			return a, usage("--daemon: %w", err)
 		}
 		resp, err := client.Do(r)
 		if err != nil {
-			return nil, "", fmt.Errorf("the daemon does not answer: %w: start it, or name its address by --daemon", err)
+			return a, fmt.Errorf("the daemon does not answer: %w: start it, or name its address by --daemon", err)
 		}
 		defer resp.Body.Close()
 		text, err := io.ReadAll(io.LimitReader(resp.Body, 8<<10))
-		return resp, strings.TrimSpace(string(text)), err
+		return answer{resp.StatusCode == http.StatusOK, resp.Status, resp.Header.Get(daemon.ApplicationHeader), strings.TrimSpace(string(text))}, err
 	}
-	resp, text, err := get("/livez")
-	switch {
-	case err != nil:
+	live, err := get("/livez")
+	if err != nil {
 		return err
-	case resp.Header.Get(daemon.ApplicationHeader) == "":
-		return fmt.Errorf("the program at %s is no Sluice daemon (%s): name the daemon's address by --daemon", h.Address, resp.Status)
 	}
-	h.Application, h.Live = resp.Header.Get(daemon.ApplicationHeader), resp.StatusCode == http.StatusOK
+	if live.application == "" {
+		return fmt.Errorf("the program at %s is no Sluice daemon (%s): name the daemon's address by --daemon", h.Address, live.status)
+	}
+	h.Application, h.Live = live.application, live.ok
 	if !h.Live {
-		return fmt.Errorf("the daemon at %s is not live (%s): %s", h.Address, resp.Status, text)
+		return fmt.Errorf("the daemon at %s is not live (%s): %s", h.Address, live.status, live.text)
 	}
 	if !ready {
 		return nil
 	}
-	if resp, text, err = get("/readyz"); err != nil {
+	works, err := get("/readyz")
+	if err != nil {
 		return err
 	}
-	ok := resp.StatusCode == http.StatusOK
-	if h.Ready = &ok; !ok {
-		return fmt.Errorf("the daemon at %s is not ready (%s): %s", h.Address, resp.Status, text)
+	if h.Ready = &works.ok; !works.ok {
+		return fmt.Errorf("the daemon at %s is not ready (%s): %s", h.Address, works.status, works.text)
 	}
 	return nil
 }

@@ -75,7 +75,6 @@ func TestHealth(t *testing.T) {
 // An answer of something else is none of a daemon.
 func TestHealthOfNoDaemon(t *testing.T) {
 	t.Chdir(t.TempDir())
-	t.Setenv("HTTP_PROXY", httptest.NewUnstartedServer(newProbed()).Listener.Addr().String())
 	defer func(before time.Duration) { probeTimeout = before }(probeTimeout)
 	silent := make(chan struct{})
 	svc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +131,7 @@ func TestHealthFindsTheDaemon(t *testing.T) {
 	if err := access.WriteAddress(access.AddressFileOf(state), address); err != nil {
 		t.Fatal(err)
 	}
-	wrong, file, table := "nmae: x", "daemon: {state: '"+state+"'}", "daemon: {state: 'dynamodb:sluice-state', listen: '[::]:"+port+"'}"
+	wrong, file, table := "title: x", "daemon: {state: '"+state+"'}", "daemon: {state: 'dynamodb:sluice-state', listen: '[::]:"+port+"'}"
 	rest := "\nsource: {tables: [orders], start: LATEST}\nroutes: [{name: log, on: '*#*', log: {}}]\n"
 	for _, tt := range []struct {
 		config, state, listen string
@@ -142,14 +141,14 @@ func TestHealthFindsTheDaemon(t *testing.T) {
 		{wrong, state, "", 0, "is live"},
 		{"", state, "", 0, "is live"},
 		{file + rest, "", "", 0, "is live"},
-		{wrong, "", "", 1, `unknown field "nmae"`},
+		{wrong, "", "", 1, `unknown field "title"`},
 		{wrong, "", "", 1, "; or name the daemon by --daemon"},
 		{table + rest, "", "", 0, "is live"},
 		{wrong, "dynamodb:sluice-state", address.String(), 0, "is live"},
 		{wrong, "dynamodb:sluice-state", "0.0.0.0:" + port, 0, "is live"},
 		{wrong, "dynamodb:sluice-state", ":" + port, 0, "is live"},
 		{"", "dynamodb:sluice-state", "off", 1, "does not listen (listen: off)"},
-		{wrong, "dynamodb:sluice-state", "", 1, "nmae"},
+		{wrong, "dynamodb:sluice-state", "", 1, "title"},
 	} {
 		if err := os.WriteFile("sluice.yaml", []byte(tt.config), 0o600); err != nil {
 			t.Fatal(err)
