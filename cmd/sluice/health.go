@@ -80,41 +80,28 @@ A container's check never uses --ready: a restart repairs no sink.`,
 }
 
 // probed is the URL of the daemon. It does not open the daemon's state file: a check must
-// not take the lock that a starting daemon needs. It reads the configuration only without
-// the variables, because a mistake in a changed file leaves the running daemon live.
+// not take the lock that a starting daemon needs. If the file is invalid a daemon is found
+// all the same, which may run by an earlier one.
 func (p *letterPlace) probed() (string, error) {
 	if at := cmp.Or(p.daemon, p.c.env(daemonEnv)); at != "" {
 		return probeURL(at)
 	}
-	load := func(variable string) (*config.Config, error) {
-		if p.c.env(variable) != "" {
-			return nil, nil
-		}
-		cfg, err := p.c.loadMaybe()
-		if err != nil {
-			return nil, fmt.Errorf("%w; or name the daemon by --daemon", err)
-		}
-		return cfg, nil
-	}
-	cfg, err := load(stateEnv)
-	if err != nil {
-		return "", err
-	}
+	cfg, invalid := p.c.loadMaybe()
 	state := p.c.statePath("", cfg)
 	if _, table := statestore.Table(state); table {
-		if cfg, err = load(listenEnv); err != nil {
-			return "", err
-		}
 		return p.listening(cfg)
 	}
 	address, err := access.ReadAddress(access.AddressFileOf(state), access.FileOf(state))
+	if err == nil {
+		return "http://" + address, nil
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if others := p.elsewhere(state, cfg); len(others) == 1 {
 			return others[0].url, nil
 		}
-		return "", fmt.Errorf("no daemon with the state file %s listens: start it, or name its address by --daemon", state)
+		err = fmt.Errorf("no daemon with the state file %s listens: start it, or name its address by --daemon", state)
 	}
-	return "http://" + address, err
+	return "", errors.Join(invalid, err)
 }
 
 const listenEnv = "SLUICE_LISTEN"

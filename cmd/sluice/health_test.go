@@ -142,13 +142,12 @@ func TestHealthFindsTheDaemon(t *testing.T) {
 		{"", state, "", 0, "is live"},
 		{file + rest, "", "", 0, "is live"},
 		{wrong, "", "", 1, `unknown field "title"`},
-		{wrong, "", "", 1, "; or name the daemon by --daemon"},
+		{wrong, "", "", 1, "no daemon with the state file sluice.db listens"},
 		{table + rest, "", "", 0, "is live"},
 		{wrong, "dynamodb:sluice-state", address.String(), 0, "is live"},
 		{wrong, "dynamodb:sluice-state", "0.0.0.0:" + port, 0, "is live"},
 		{wrong, "dynamodb:sluice-state", ":" + port, 0, "is live"},
 		{"", "dynamodb:sluice-state", "off", 1, "does not listen (listen: off)"},
-		{wrong, "dynamodb:sluice-state", "", 1, "title"},
 	} {
 		if err := os.WriteFile("sluice.yaml", []byte(tt.config), 0o600); err != nil {
 			t.Fatal(err)
@@ -160,6 +159,15 @@ func TestHealthFindsTheDaemon(t *testing.T) {
 		if code != tt.code || !strings.Contains(out+problems, tt.want) {
 			t.Errorf("%+v: exit %d: %s%s", tt, code, out, problems)
 		}
+	}
+	if err := access.WriteAddress(access.AddressFileOf("sluice.db"), address); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("sluice.yaml", []byte(wrong), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, problems := checked(t, nil); code != 0 {
+		t.Errorf("beside an invalid file: exit %d: %s", code, problems)
 	}
 	if _, err := os.Stat(state); err == nil {
 		t.Error("the check has made a state file")
