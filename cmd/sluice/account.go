@@ -23,7 +23,7 @@ type account struct{ region, profile, role string }
 
 // withoutAccount are the commands that call no service of AWS, or have its settings
 // from somebody else.
-var withoutAccount = []string{"init", "status", "top", "reload", "gaps", "park", "lambda", "version", "completion", "help"}
+var withoutAccount = []string{"init", "status", "health", "top", "reload", "gaps", "park", "lambda", "version", "completion", "help"}
 
 // addAccount adds the flags to the commands that call AWS.
 func (c *cli) addAccount(commands []*cobra.Command) {

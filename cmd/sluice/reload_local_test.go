@@ -134,6 +134,17 @@ func reloadUnderLoad(t *testing.T, stateTable string) {
 		return ""
 	})
 
+	localtest.Await(t, "the daemon is live and ready, whether its address is named or not", func() string {
+		for _, named := range []string{address, ""} {
+			check := sluice("health", "--ready")
+			check.Env = append(check.Env, "SLUICE_DAEMON="+named)
+			if out, err := check.CombinedOutput(); err != nil {
+				return string(out)
+			}
+		}
+		return ""
+	})
+
 	written := 0
 	writes, stop := context.WithCancel(t.Context())
 	var writing sync.WaitGroup

@@ -3,23 +3,36 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/buildversion"
 )
 
+// versionInfo is the version as JSON.
+type versionInfo struct {
+	Version  string    `json:"version"`
+	Commit   string    `json:"commit,omitempty"` // where the build knows it
+	Date     time.Time `json:"date,omitzero"`    // of the commit
+	Modified bool      `json:"modified"`
+	Go       string    `json:"go"`
+	OS       string    `json:"os"`
+	Arch     string    `json:"arch"`
+}
+
 func versionCommand(c *cli) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Long:    "Print the version of this program, of Go, and the platform of the build.",
+		Long:    "Print the version, Go's and the platform; with --json the commit, too.",
 		Example: `  sluice version`,
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return printJSON(c.stdout, map[string]string{"version": buildversion.Get(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+				b := buildversion.Read()
+				return printJSON(c.stdout, versionInfo{b.Version, b.Commit, b.Date, b.Modified, runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
 			_, err := fmt.Fprintln(c.stdout, "sluice", version())
 			return err

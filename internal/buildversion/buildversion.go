@@ -1,26 +1,58 @@
 // Package buildversion says which version of a program runs.
 package buildversion
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/mod/module"
+)
+
+// Build is what a program was built from.
+type Build struct {
+	Version  string    // of the module; without one, the start of Commit, "devel" or "unknown"
+	Commit   string    // its hash, or the start of it; "" if the build does not know it
+	Date     time.Time // of the commit, in UTC; zero if the build does not know it
+	Modified bool      // files differed from the commit
+}
 
 // Get returns the version of the program's module, or, where the build has none,
 // the commit that it was built from.
-func Get() string {
+func Get() string { return Read().Version }
+
+// Read returns what the program was built from.
+func Read() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return Build{Version: "unknown"}
 	}
 	return of(info)
 }
 
-func of(info *debug.BuildInfo) string {
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
+func of(info *debug.BuildInfo) Build {
+	b := Build{Version: info.Main.Version}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Date, _ = time.Parse(time.RFC3339, s.Value)
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
 		}
 	}
-	return "devel"
+	// A module of a proxy has no repository around it. A version of no release names
+	// the commit.
+	if b.Commit == "" && module.IsPseudoVersion(b.Version) {
+		b.Commit, _ = module.PseudoVersionRev(b.Version)
+		b.Date, _ = module.PseudoVersionTime(b.Version)
+	}
+	b.Date = b.Date.UTC()
+	if b.Version == "" || b.Version == "(devel)" {
+		b.Version = "devel"
+		if len(b.Commit) >= 12 {
+			b.Version = b.Commit[:12]
+		}
+	}
+	return b
 }

@@ -58,7 +58,7 @@ func TestServer(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "series") })
-	s, err := serve("127.0.0.1:0", endpoints{"GET /metrics": metrics, "GET /livez": livez("orders", func() string { return "" })}, func(*http.Request) []string { return reasons }, logger)
+	s, err := serve("127.0.0.1:0", endpoints{"GET /metrics": metrics, "GET /livez": Livez("orders", func() string { return "" })}, func(*http.Request) []string { return reasons }, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

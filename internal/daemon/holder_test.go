@@ -15,7 +15,7 @@ import (
 
 // The question follows no redirect.
 func TestApplicationIsThatOfTheAddress(t *testing.T) {
-	daemon := httptest.NewServer(livez("orders", func() string { return "" }))
+	daemon := httptest.NewServer(Livez("orders", func() string { return "" }))
 	defer daemon.Close()
 	other := httptest.NewServer(http.RedirectHandler(daemon.URL, http.StatusFound))
 	defer other.Close()
@@ -26,7 +26,7 @@ func TestApplicationIsThatOfTheAddress(t *testing.T) {
 
 // A second daemon names the process that has its port.
 func TestPortInUse(t *testing.T) {
-	s, err := serve("127.0.0.1:0", endpoints{"GET /livez": livez("orders", func() string { return "" })}, nil, slog.New(slog.DiscardHandler))
+	s, err := serve("127.0.0.1:0", endpoints{"GET /livez": Livez("orders", func() string { return "" })}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (p *process) listen(address string) (*server, error) {
 		"/": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			p.current.Load().endpoints.ServeHTTP(w, r)
 		}),
-		"GET /livez":    livez(p.now().o.Application, func() string { return p.pulse.dead() }),
+		"GET /livez":    Livez(p.now().o.Application, func() string { return p.pulse.dead() }),
 		"GET /startedz": startedz(func() string { return p.src().starting() }),
 		"GET /metrics":  scrape.Handler(p.registry),
 	}, p.unready, p.logger)

@@ -59,9 +59,9 @@ func (p *pulse) dead() string {
 	return fmt.Sprintf("nothing in the process has answered for %v: it seems to be deadlocked, and the log has its goroutines; restart it", silent.Round(time.Second))
 }
 
-// livez answers whether the process is worth keeping. What a restart does not
+// Livez answers whether the process is worth keeping. What a restart does not
 // mend, such as a sink that is down, is for readyz.
-func livez(application string, dead func() string) http.Handler {
+func Livez(application string, dead func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(ApplicationHeader, application)
 		okUnless(w, dead())

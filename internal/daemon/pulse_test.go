@@ -35,7 +35,7 @@ func TestPulse(t *testing.T) {
 		ask := func(code int, part string) {
 			t.Helper()
 			w := httptest.NewRecorder()
-			livez("orders", p.dead).ServeHTTP(w, nil)
+			Livez("orders", p.dead).ServeHTTP(w, nil)
 			if w.Code != code || !strings.Contains(w.Body.String(), part) {
 				t.Errorf("livez: %d %q, want %d %q", w.Code, w.Body.String(), code, part)
 			}

@@ -1,7 +1,7 @@
 // Package doctest tests the module's documents: their Go compiles, Sluice accepts
 // their configurations and commands, sessions print what they show, metrics exist,
-// links resolve, and pages answer the questions of testdata/questions.txt. It has
-// no code.
+// links resolve, and pages answer the questions of testdata/questions.txt. The
+// README's commands install the module. It has no code.
 //
 // The kind of a fenced block decides its test:
 //

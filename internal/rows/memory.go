@@ -31,6 +31,33 @@ type Fault struct {
 	Late time.Duration // a write is made that long after the request has returned Err
 }
 
+// Items returns the rows as the service keeps them, ordered by key.
+func (m *Memory) Items() (all []map[string]types.AttributeValue) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(m.rows), func(a, b Key) int {
+		return cmp.Or(strings.Compare(a.Partition, b.Partition), strings.Compare(a.Sort, b.Sort))
+	})
+	for _, k := range keys {
+		item := keyOf(k)
+		maps.Copy(item, m.rows[k].Attributes)
+		item[TokenName] = text(m.rows[k].Token)
+		all = append(all, item)
+	}
+	return all
+}
+
+// Add adds a row as the service keeps it.
+func (m *Memory) Add(item map[string]types.AttributeValue) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rows == nil {
+		m.rows = make(map[Key]Row)
+	}
+	k := Key{textOf(item[PartitionKey]), textOf(item[SortKey])}
+	m.rows[k] = rowOf(k, item)
+}
+
 // Len returns the number of rows.
 func (m *Memory) Len() int {
 	m.mu.Lock()

@@ -190,12 +190,12 @@ func costs() string {
 	row("a shard whose position moves each second", one["positions"])
 	row("all such shards of a worker, at most", fleet(1, 1000, true).perSecond()["positions"])
 	b.WriteString("- a worker has news of lag, held items or routes: 1 read and a write for each KB, each 5 s at most\n- a message of a queue: 2 reads\n- a route is paused or resumed: 1 write, and 1 write and 2 reads for each worker\n- counts of dead letters, each 30 s: all their bytes, for each daemon; when a worker takes over or is given shards, those of new letters once more\n")
-	b.WriteString("\n| workers | shards | at rest: million writes + reads | USD | all shards busy: USD | a crash repeats |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\nworkers | shards | at rest: million writes + reads | USD | all shards busy: USD | a crash repeats\n---|---|---|---|---|---\n")
 	var kcl []string
 	for _, shards := range []float64{10, 1000, 10_000} {
 		for _, workers := range []float64{1, 10, 100} {
 			u, busy := fleet(workers, shards, false).perMonth(), fleet(workers, shards, true)
-			fmt.Fprintf(&b, "| %s | %s | %s + %s | %s | %s | %.0f s |\n", whole(workers), whole(shards), millions(u.writes), millions(u.readUnits), usd(u.usd()),
+			fmt.Fprintf(&b, "%s | %s | %s + %s | %s | %s | %.0f s\n", whole(workers), whole(shards), millions(u.writes), millions(u.readUnits), usd(u.usd()),
 				usd(busy.perMonth().usd()), busy.interval().Seconds())
 		}
 		kcl = append(kcl, usd(usage{writes: shards}.times(rate(kclRenewEvery)*month.Seconds()).usd()))
@@ -234,7 +234,7 @@ func whole(n float64) string {
 	return s
 }
 
-var update = flag.Bool("update", false, "write docs/fleet.md")
+var update = flag.Bool("update", false, "write docs/fleet.md, and the rows of this release unless they exist")
 
 func TestTheDocumentedCostsAreThoseOfTheCode(t *testing.T) {
 	const page, begin, end = "../../docs/fleet.md", "<!-- Made of the code by go test ./state/dynamostate -update. -->\n\n", "\n<!-- Until here. -->\n"

@@ -121,6 +121,7 @@ resource "aws_ecs_task_definition" "sluice" {
     linuxParameters        = { capabilities = { drop = ["ALL"] } }
     dockerSecurityOptions  = ["no-new-privileges"]
     command                = ["run", "--config", "/etc/sluice/sluice.yaml"]
+    healthCheck            = { command = ["CMD", "/usr/local/bin/sluice", "health"], interval = 30, timeout = 10, retries = 3, startPeriod = 60 }
 
     # SIGKILL comes this many seconds after SIGTERM; more than the grace.
     stopTimeout = local.grace + 15
