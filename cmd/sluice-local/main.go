@@ -21,7 +21,12 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // who reads no more, such as head, does not end it halfway
 	err := command(os.Stdout, os.Stderr).ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil
 	stop()
@@ -62,7 +67,7 @@ of the Docker bundle, and needs no Java.`,
 }
 
 // show does all, in a temporary folder.
-func show(ctx context.Context, stdout, stderr io.Writer, stay bool) error {
+func show(ctx context.Context, stdout, stderr io.Writer, stay bool) (err error) {
 	program, err := findSluice()
 	if err != nil {
 		return err
@@ -76,7 +81,12 @@ func show(ctx context.Context, stdout, stderr io.Writer, stay bool) error {
 	if err != nil {
 		return err
 	}
-	defer stack.Stop()
+	defer func() {
+		stack.Stop()
+		if err == nil || ctx.Err() != nil {
+			os.RemoveAll(stack.LogDir) //nolint:errcheck // later runs remove old ones
+		}
+	}()
 	s := &session{out: stdout, log: stderr, program: program, dir: dir, stack: stack, stay: stay}
 	return s.run(ctx)
 }
@@ -91,8 +101,7 @@ func findSluice() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	beside := filepath.Join(filepath.Dir(self), name)
-	if _, err := os.Stat(beside); err == nil {
+	if beside, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil { // no folder of this name
 		return beside, nil
 	}
 	path, err := exec.LookPath(name)

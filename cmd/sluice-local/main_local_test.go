@@ -3,15 +3,19 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 )
 
@@ -24,6 +28,8 @@ func ran(t *testing.T, build func(sluice string)) (out string, err error) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("TMPDIR", tmp)
 	t.Setenv("SLUICE_CONFIG", "of-another-daemon.yaml")
+	t.Setenv("OTEL_TRACES_EXPORTER", "otlp")
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "of another daemon")
 	var text strings.Builder
 	cmd := command(&text, &text)
 	cmd.SetArgs(nil)
@@ -60,14 +66,82 @@ func TestFirstMessage(t *testing.T) {
 	}
 }
 
-// A daemon that does not start says why.
+// A daemon that does not start says why, also one that ends without an error.
 func TestDaemonThatEnds(t *testing.T) {
-	out, err := ran(t, func(sluice string) {
-		if err := os.WriteFile(sluice, []byte("#!/bin/sh\necho no such flag >&2\nexit 2\n"), 0o755); err != nil {
+	for _, code := range []string{"2", "0"} {
+		out, err := ran(t, func(sluice string) {
+			if err := os.WriteFile(sluice, []byte("#!/bin/sh\necho no such flag >&2\nexit "+code+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if err == nil || !strings.Contains(err.Error(), "exit status "+code+"\nno such flag") {
+			t.Errorf("it says %v\n%s", err, out)
+		}
+	}
+}
+
+// A terminal that is closed, or an output that nobody reads, leaves neither a daemon nor a file.
+func TestEndsInOrder(t *testing.T) {
+	localtest.DynamoDB(t)
+	localtest.SQS(t)
+	bin := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", bin, "../sluice", ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, tt := range []struct {
+		until string // the output is read, and then closed
+		hang  bool
+		want  string
+		args  []string
+	}{
+		{"stay ", true, "exit status 130", []string{"--stay"}},
+		{"servers ", false, "exit status 0", nil},
+	} {
+		tmp := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sluice-local"), tt.args...)
+		cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+		read, write, err := os.Pipe()
+		if err != nil {
 			t.Fatal(err)
 		}
-	})
-	if err == nil || !strings.Contains(err.Error(), "exit status 2\nno such flag") {
-		t.Errorf("it says %v\n%s", err, out)
+		cmd.Stdout, cmd.Stderr = write, os.Stderr
+		err = errors.Join(cmd.Start(), write.Close())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(read)
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), tt.until) {
+		}
+		if tt.hang {
+			err = cmd.Process.Signal(syscall.SIGHUP)
+		}
+		err = errors.Join(err, read.Close())
+		if err != nil {
+			t.Error(err)
+		}
+		cmd.Wait() //nolint:errcheck // below
+		if files, _ := filepath.Glob(filepath.Join(tmp, "*")); cmd.ProcessState.String() != tt.want || len(files) > 0 {
+			t.Errorf("after %q: %v, left %q", tt.until, cmd.ProcessState, files)
+		}
+	}
+}
+
+// A queue whose creation was not answered is removed, too.
+func TestRemoveUnanswered(t *testing.T) {
+	var log strings.Builder
+	tables, queues := dynamodb.NewFromConfig(localtest.DynamoDB(t)), sqs.NewFromConfig(localtest.SQS(t))
+	s := &session{log: &log, stack: &localstack.Stack{DynamoDB: os.Getenv(localstack.EnvDynamoDB), SQS: os.Getenv(localstack.EnvSQS)}}
+	s.connect()
+	s.remove()
+	if err := s.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.queueURL = ""
+	s.remove()
+	if _, err := tables.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &s.table}); err == nil {
+		t.Error("the table is left")
+	}
+	if _, err := queues.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: &s.queue}); err == nil || log.String() != "" {
+		t.Errorf("the queue is left, or nothing was: %v; log: %s", err, log.String())
 	}
 }

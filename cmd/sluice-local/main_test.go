@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +33,15 @@ func tried(t *testing.T, bin string) (out string, err error) {
 }
 
 func TestWithoutSluice(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(filepath.Dir(self), "sluice") // as cmd/ of the repository has
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(folder)
 	if _, err := tried(t, t.TempDir()); err == nil || !strings.Contains(err.Error(), "nor on PATH") {
 		t.Errorf("it says %v", err)
 	}
@@ -45,5 +56,26 @@ func TestWithoutJava(t *testing.T) {
 	_, err := tried(t, bin)
 	if err == nil || !strings.Contains(err.Error(), "Java 17") || !strings.Contains(err.Error(), "docker compose") {
 		t.Errorf("it says %v", err)
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	if got := quoted("/a b/it's"); got != `'/a b/it'\''s'` {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Who is told to delete a table has one.
+func TestRemoveFails(t *testing.T) {
+	svc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "{}", http.StatusBadRequest) }))
+	defer svc.Close()
+	for _, made := range []bool{false, true} {
+		var log strings.Builder
+		s := &session{log: &log, stack: &localstack.Stack{DynamoDB: svc.URL, SQS: svc.URL}}
+		s.connect()
+		s.made = made
+		if s.remove(); strings.Contains(log.String(), "delete table "+s.table) != made {
+			t.Errorf("made %v: %q", made, log.String())
+		}
 	}
 }

@@ -39,6 +39,7 @@ type session struct {
 	tables           *dynamodb.Client
 	queues           *sqs.Client
 	table, queue     string // names of its own, because the servers may be shared
+	made             bool   // the table, for sure
 	queueURL, config string
 }
 
@@ -70,7 +71,7 @@ func (s *session) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { cancel(nil); <-ended }()
-	s.say("daemon", "%s", faint("sluice run --config "+s.config))
+	s.say("daemon", "%s", faint("sluice run --config "+quoted(s.config)))
 
 	for n := 1; n <= 2; n++ { // the first may wait for the daemon's start
 		if err := s.oneOrder(ctx, n); err != nil {
@@ -79,7 +80,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 	if s.stay {
 		s.say("stay", "Ctrl-C ends all. In another terminal:")
-		fmt.Fprint(s.out, "export "+strings.Join(s.environ(), " ")+"\nexport SLUICE_CONFIG="+s.config+"\n")
+		fmt.Fprint(s.out, "export "+strings.Join(s.environ(), " ")+"\nexport SLUICE_CONFIG="+quoted(s.config)+"\n")
 		<-ctx.Done()
 		return s.because(ctx, nil)
 	}
@@ -105,6 +106,7 @@ func (s *session) create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create table %s at %s: %w", s.table, s.stack.DynamoDB, err)
 	}
+	s.made = true
 	out, err := s.queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &s.queue})
 	if err != nil {
 		return fmt.Errorf("create queue %s at %s: %w", s.queue, s.stack.SQS, err)
@@ -118,12 +120,19 @@ func (s *session) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_, err := s.tables.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &s.table})
+	if _, none := errors.AsType[*types.ResourceNotFoundException](err); none { // it was not created
+		err = nil
+	}
+	if s.queueURL == "" { // Ctrl-C may have come between its creation and the answer
+		if out, err := s.queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &s.queue}); err == nil {
+			s.queueURL = aws.ToString(out.QueueUrl)
+		}
+	}
 	if s.queueURL != "" {
 		_, err2 := s.queues.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: &s.queueURL})
 		err = errors.Join(err, err2)
 	}
-	var gone *types.ResourceNotFoundException // it was not created
-	if err != nil && !errors.As(err, &gone) {
+	if err != nil && s.made {
 		fmt.Fprintf(s.log, "sluice-local: delete table %s and queue %s yourself: %v\n", s.table, s.queue, err)
 	}
 }
@@ -154,11 +163,14 @@ func (s *session) environ() []string {
 	}
 }
 
+// quoted is one word of a shell: a temporary folder may have a space.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
 // start starts the daemon, and calls ended at its end, with an error unless ctx ended it.
 func (s *session) start(ctx context.Context, ended func(error)) error {
 	cmd := exec.CommandContext(ctx, s.program, "run", "--config", s.config, "--state", filepath.Join(s.dir, "state.db"), "--listen", "off")
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { // settings of other daemons
-		return strings.HasPrefix(v, "SLUICE_") || strings.HasPrefix(v, "AWS_")
+		return strings.HasPrefix(v, "SLUICE_") || strings.HasPrefix(v, "AWS_") || strings.HasPrefix(v, "OTEL_")
 	}), s.environ()...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second // then it is killed
@@ -172,14 +184,14 @@ func (s *session) start(ctx context.Context, ended func(error)) error {
 		return fmt.Errorf("start %s: %w", s.program, err)
 	}
 	go func() {
-		err := cmd.Wait()
+		cmd.Wait() //nolint:errcheck // ProcessState has it, and an end without error, too
 		log.Close()
 		if ctx.Err() != nil {
 			ended(nil)
 			return
 		}
 		text, _ := os.ReadFile(log.Name()) // without it the code is all there is
-		ended(fmt.Errorf("sluice run ended by itself: %w\n%s", err, text))
+		ended(fmt.Errorf("sluice run ended by itself: %v\n%s", cmd.ProcessState, text))
 	}()
 	return nil
 }

@@ -195,6 +195,9 @@ func (p *letterPlace) find(ctx context.Context, cfg *config.Config, invalid erro
 	if store != nil {
 		_ = store.Close() // only looked at
 	}
+	if o == nil && p.state == "" && p.c.env(daemonEnv) != "" { // the address, not the file, is in the way
+		return nil, nil, errors.Join(invalid, err)
+	}
 	if o == nil {
 		return nil, nil, invalid
 	}

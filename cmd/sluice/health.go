@@ -101,6 +101,9 @@ func (p *letterPlace) probed() (string, error) {
 		}
 		err = fmt.Errorf("no daemon with the state file %s listens: start it, or name its address by --daemon", state)
 	}
+	if _, unread := errors.AsType[*fs.PathError](err); unread { // such as by another user
+		err = fmt.Errorf("where the daemon listens: %w: ask as the user of the daemon (sudo -u), or name its address by --daemon", err)
+	}
 	return "", errors.Join(invalid, err)
 }
 
@@ -154,6 +157,9 @@ func (h *health) ask(ctx context.Context, ready bool) error {
 		}
 		defer resp.Body.Close()
 		text, err := io.ReadAll(io.LimitReader(resp.Body, 8<<10))
+		if err != nil {
+			err = fmt.Errorf("the daemon's answer to %s has no end: %w: look at its log", path, err)
+		}
 		return answer{resp.StatusCode == http.StatusOK, resp.Status, resp.Header.Get(daemon.ApplicationHeader), strings.TrimSpace(string(text))}, err
 	}
 	live, err := get("/livez")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -83,6 +84,8 @@ func TestHealthOfNoDaemon(t *testing.T) {
 			http.Redirect(w, r, "/livez", http.StatusFound)
 		case "/silent/livez":
 			<-silent
+		case "/cut/livez":
+			w.Header().Set("Content-Length", "9")
 		}
 	}))
 	defer svc.Close()
@@ -97,6 +100,7 @@ func TestHealthOfNoDaemon(t *testing.T) {
 		{"--daemon " + svc.URL, 1, "is no Sluice daemon (200 OK): name the daemon's address by --daemon"},
 		{"--daemon " + svc.URL + "/away", 1, "is no Sluice daemon (302 Found)"},
 		{"--daemon " + svc.URL + "/silent", 1, "does not answer"},
+		{"--daemon " + svc.URL + "/cut", 1, "the daemon's answer to /livez has no end: unexpected EOF"},
 		{"--daemon " + closed.URL, 1, "connection refused: start it, or name its address by --daemon"},
 		{"--daemon ftp://here", 2, "this is no address of a daemon"},
 		{"--daemon=", 2, "--daemon: it is empty"},
@@ -168,6 +172,12 @@ func TestHealthFindsTheDaemon(t *testing.T) {
 	}
 	if code, _, problems := checked(t, nil); code != 0 {
 		t.Errorf("beside an invalid file: exit %d: %s", code, problems)
+	}
+	if err := errors.Join(os.Remove(access.AddressFileOf("sluice.db")), os.Mkdir(access.AddressFileOf("sluice.db"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, problems := checked(t, nil); code != 1 || !strings.Contains(problems, "where the daemon listens: ") || !strings.Contains(problems, "(sudo -u), or name its address by --daemon") {
+		t.Errorf("an address that cannot be read: exit %d: %s", code, problems)
 	}
 	if _, err := os.Stat(state); err == nil {
 		t.Error("the check has made a state file")

@@ -66,7 +66,7 @@ func TestModuleForOthers(t *testing.T) {
 	// Libraries are of the machine's cache, as a proxy; of another proxy if they are not
 	// there. What is built has no path of a folder, so that Go's cache has it next time.
 	env := append(os.Environ(), "GOPROXY="+strings.Join([]string{fileURL(proxy), fileURL(filepath.Join(has.GOMODCACHE, "cache", "download")), has.GOPROXY}, ","),
-		"GOMODCACHE="+filepath.Join(dir, "cache"), "GOBIN="+bin, "GOFLAGS=-trimpath -modcacherw -ldflags=-w", "GOSUMDB=off", "GOWORK=off")
+		"GOMODCACHE="+filepath.Join(dir, "cache"), "GOBIN="+bin, "GOFLAGS=-trimpath -modcacherw -ldflags=-w", "GOSUMDB=off", "GOWORK=off", "GONOPROXY=none", "GO111MODULE=on")
 	run := func(script string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
@@ -159,7 +159,7 @@ func serveModule(t *testing.T, dir string) {
 	var files []modzip.File
 	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			if err == nil && path != root(t) && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"bin", "build", "node_modules"}, d.Name())) {
+			if err == nil && path != root(t) && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"bin", "build", "dist", "node_modules"}, d.Name())) {
 				return filepath.SkipDir // not committed
 			}
 			return err

@@ -3,6 +3,7 @@ package localstack
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -33,5 +34,31 @@ func TestLogDirs(t *testing.T) {
 	}
 	if runs, err := os.ReadDir(filepath.Join(cache, "logs")); err != nil || len(runs) != keptLogs {
 		t.Errorf("%d folders, %v; want %d", len(runs), err, keptLogs)
+	}
+}
+
+// The user's cache is used, too, where a folder above has a file deploy; and none is
+// needed where all servers run.
+func TestCacheDir(t *testing.T) {
+	dir, cache := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "deploy"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "LocalAppData", EnvOpenSearch, EnvOpenSearch3} {
+		t.Setenv(name, "")
+	}
+	t.Setenv(EnvDynamoDB, "http://127.0.0.1:1")
+	t.Setenv(EnvSQS, "http://127.0.0.1:2")
+	if s, err := Start(t.Context(), Options{}); err != nil || s.DynamoDB != "http://127.0.0.1:1" || s.SQS != "http://127.0.0.1:2" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	t.Setenv(EnvSQS, "")
+	if _, err := Start(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "cache folder") {
+		t.Errorf("without a home: %v", err)
+	}
+	t.Setenv("HOME", cache)
+	if got, err := cacheDir(); err != nil || !strings.HasPrefix(got, cache) || strings.HasPrefix(got, dir) {
+		t.Errorf("%s, %v", got, err)
 	}
 }

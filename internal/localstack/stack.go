@@ -66,10 +66,6 @@ type Stack struct {
 // environment concurrently, and returns when they respond. If it fails, or ctx
 // ends first, it leaves nothing running.
 func Start(ctx context.Context, o Options) (*Stack, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
 	s := &Stack{
 		DynamoDB: os.Getenv(EnvDynamoDB), SQS: os.Getenv(EnvSQS),
 		OpenSearch: os.Getenv(EnvOpenSearch), OpenSearch3: os.Getenv(EnvOpenSearch3),
@@ -87,6 +83,10 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	} {
 		if *want.endpoint != "" || !want.wanted {
 			continue
+		}
+		var err error
+		if o, err = o.withDefaults(); err != nil { // only here: servers of the environment need no cache folder
+			return nil, err
 		}
 		st, err := prepare(ctx, o, want.server)
 		var missing *MissingToolError
@@ -260,10 +260,9 @@ func cacheDir() (string, error) {
 		return "", fmt.Errorf("cache folder: %w", err)
 	}
 	for dir := wd; ; dir = filepath.Dir(dir) {
+		// Any error is of another folder: deploy may be a file there, or not be ours to read.
 		if _, err := os.Stat(filepath.Join(dir, "deploy", "local", "elasticmq", "pom.xml")); err == nil {
 			return filepath.Join(dir, ".cache", "local"), nil
-		} else if !errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("cache folder: %w", err)
 		}
 		if dir == filepath.Dir(dir) {
 			break
