@@ -178,6 +178,9 @@ func TestTheImageRuns(t *testing.T) {
 	if err := cmd.Wait(); err != nil || !terminated {
 		t.Fatalf("the program ended by %v, after SIGTERM %v:\n%s", err, terminated, logged.String())
 	}
+	if text := logged.String(); !strings.Contains(text, `"msg":"stopping`) || !strings.Contains(text, `"msg":"stopped"`) {
+		t.Errorf("SIGTERM did not drain:\n%s", text)
+	}
 	info, err := os.Stat(filepath.Join(volume, "state.db"))
 	if err != nil {
 		t.Fatalf("no state: %v\n%s", err, logged.String())
