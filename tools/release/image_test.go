@@ -212,13 +212,13 @@ func sandbox(t *testing.T, root, volume string, args []string) *exec.Cmd {
 	if err := os.Chown(volume, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	// The shell becomes each of the programs behind exec. A root that could be
-	// written, or another user, would fail it.
+	// The shell becomes the program, by way of setpriv and chroot.
 	const script = `set -e
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount --bind "$1" "$1"
 mount --bind "$2" "$1/` + state + `"
 mount -o remount,bind,ro "$1"
-! touch "$1/tmp/x" 2>/dev/null
+if touch "$1/tmp/x" 2>/dev/null; then echo "the root can be written" >&2; exit 1; fi
 root=$1
 shift 2
 cd "$root/` + state + `"

@@ -56,7 +56,7 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// unTar has the files of an archive by name.
+// unTar has the files of an archive by name, and folders with a slash behind it.
 func unTar(t *testing.T, archive io.Reader) map[string]*entry {
 	t.Helper()
 	files := map[string]*entry{}
@@ -72,7 +72,11 @@ func unTar(t *testing.T, archive io.Reader) map[string]*entry {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[h.Name] = &entry{h, data}
+		name := strings.TrimSuffix(h.Name, "/")
+		if h.Typeflag == tar.TypeDir {
+			name += "/"
+		}
+		files[name] = &entry{h, data}
 	}
 }
 
@@ -188,7 +192,8 @@ func TestManualPages(t *testing.T) {
 	}
 	for _, p := range pages {
 		// NAME is what apropos finds: one line.
-		if _, name, _ := strings.Cut(string(p.data), ".SH NAME\n"); !strings.HasPrefix(name, ".PP\n"+strings.TrimSuffix(filepath.Base(p.name), ".1")) && !strings.HasPrefix(name, strings.ReplaceAll(strings.TrimSuffix(filepath.Base(p.name), ".1"), "-", `\-`)) {
+		page := strings.TrimSuffix(filepath.Base(p.name), ".1")
+		if _, name, _ := strings.Cut(string(p.data), ".SH NAME\n"); !strings.HasPrefix(name, page+` \- `) {
 			t.Errorf("%s: the section NAME begins with %.60q", p.name, name)
 		}
 	}
@@ -297,7 +302,11 @@ func TestRPM(t *testing.T) {
 			t.Fatal(err)
 		}
 		if arch == runtime.GOARCH {
-			must(t, filepath.Join(root, "usr/bin/sluice"), "version")
+			binary := filepath.Join(root, "usr/bin/sluice")
+			if err := os.Chmod(binary, 0o700); err != nil { //nolint:gosec // the library leaves modes out
+				t.Fatal(err)
+			}
+			must(t, binary, "version")
 		}
 		checkUnit(t, root)
 	}
@@ -347,7 +356,7 @@ func TestFunctions(t *testing.T) {
 func TestChart(t *testing.T) {
 	r := made(t)
 	const helm = "../../.cache/deploy/bin/helm"
-	out := must(t, helm, "template", "x", filepath.Join(r.dist, "sluice-"+r.version+".tgz"),
+	out := must(t, helm, "template", "x", "--kube-version", "1.35.0", filepath.Join(r.dist, "sluice-"+r.version+".tgz"),
 		"--set", "image.repository=example.com/sluice", "--set-file", "config=../../deploy/compose/sluice.yaml")
 	if !strings.Contains(out, "example.com/sluice:"+r.version) {
 		t.Errorf("the chart names another image:\n%s", out)
