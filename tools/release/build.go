@@ -21,14 +21,13 @@ func (r *release) buildAll() error {
 	return nil
 }
 
-// build compiles a command. Neither the folder nor the state of git is in the binary:
-// its version is r's.
+// build compiles a command, which knows the commit and r's version, but no folder.
 func (r *release) build(t target, pkg, tags, to string) error {
 	to, err := filepath.Abs(to)
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, //nolint:gosec // all arguments are from here
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=auto", "-tags", tags, //nolint:gosec // all arguments are from here
 		"-ldflags", "-s -w -X github.com/sluicehq/sluice/internal/buildversion.release=v"+r.version, "-o", to, pkg)
 	cmd.Dir = r.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=")
