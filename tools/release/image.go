@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -112,6 +113,10 @@ func (r *release) configOf(img v1.Image, platform v1.Platform) *v1.ConfigFile {
 		},
 		ExposedPorts: map[string]struct{}{"9464/tcp": {}},
 		StopSignal:   "SIGTERM",
+		Healthcheck: &v1.HealthConfig{
+			Test:     []string{"CMD", "/usr/local/bin/sluice", "health"},
+			Interval: 30 * time.Second, Timeout: 10 * time.Second, StartPeriod: time.Minute,
+		},
 		Labels: map[string]string{
 			"org.opencontainers.image.source":   "https://github.com/sluicehq/sluice",
 			"org.opencontainers.image.version":  r.version,

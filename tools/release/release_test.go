@@ -368,7 +368,7 @@ func TestComposeBundle(t *testing.T) {
 	files := unTarGz(t, read(t, r.path("compose.tar.gz")))
 	folder := "sluice_" + r.version + "_compose/deploy/"
 	compose := string(files[folder+"compose/compose.yaml"].data)
-	if strings.Contains(compose, "build") || !strings.Contains(compose, "    image: sluice:"+r.version+"\n") {
+	if strings.Contains(compose, "build:") || !strings.Contains(compose, "    image: sluice:"+r.version+"\n") {
 		t.Errorf("compose.yaml builds an image:\n%s", compose)
 	}
 	// Every file that it names is there.
