@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help lambda demo servers test proof aws steady unit build api lint security fmt sim bench ratios figures fleet soak coldstart screenshots fuzz clean
+.PHONY: help lambda demo servers test proof aws steady unit build api lint security fmt sim bench ratios figures fleet soak coldstart screenshots fuzz release clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -23,6 +23,7 @@ DURATION ?= 10m
 RUNS ?= 10
 TAGS ?=
 LOADED ?= 2
+VERSION ?=
 
 # These take longest: they begin first, so that none of them runs alone at the end.
 longestunit := ./sources/poller ./cmd/sluice ./internal/daemon ./state/statetest
@@ -139,5 +140,11 @@ lambda: ## The function for Lambda with CONFIG (sluice.yaml) and the files that 
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -tags 'lambda.norpc,$(TAGS)' -ldflags='-s -w' -o deploy/lambda/build/bootstrap ./cmd/sluice-lambda
 	cd deploy/lambda/build && rm -f ../build.zip && zip -q -X -r -D ../build.zip .
 
+release: ## What users download of VERSION (default: of git describe), in dist: binaries, packages, image, chart, checksums; checked, and made twice to compare
+	@go -C tools/release build -o ../../bin/release .
+	@bin/release -version '$(VERSION)'
+	@go -C tools/deploy build -o ../../.cache/deploy/bin/helm helm.sh/helm/v3/cmd/helm
+	go -C tools/release test -count 1 . -version '$(VERSION)'
+
 clean: ## Remove what was built and fetched
-	rm -rf bin .out .cache
+	rm -rf bin dist .out .cache

@@ -16,8 +16,11 @@ type Build struct {
 	Modified bool      // files differed from the commit
 }
 
-// Get returns the version of the program's module, or, where the build has none,
-// the commit that it was built from.
+// release is the version that make release gives a program, by the linker.
+var release string
+
+// Get returns the version of the release, else that of the program's module, or,
+// where the build has neither, the commit that it was built from.
 func Get() string { return Read().Version }
 
 // Read returns what the program was built from.
@@ -26,7 +29,11 @@ func Read() Build {
 	if !ok {
 		return Build{Version: "unknown"}
 	}
-	return of(info)
+	b := of(info)
+	if release != "" {
+		b.Version = release
+	}
+	return b
 }
 
 func of(info *debug.BuildInfo) Build {
