@@ -26,11 +26,16 @@ type file struct {
 // archives are the binaries with what belongs to them.
 func (r *release) archives() error {
 	for _, t := range targets {
-		data, err := os.ReadFile(r.binaries[t])
-		if err != nil {
-			return err
+		var files []file
+		for _, program := range []string{r.binaries[t], r.local(t)} {
+			data, err := os.ReadFile(program) //nolint:gosec // just built
+			if err != nil {
+				return err
+			}
+			files = append(files, file{name: filepath.Base(program), data: data, mode: 0o755})
 		}
-		files := append([]file{{name: filepath.Base(r.binaries[t]), data: data, mode: 0o755}}, r.docs...)
+		files = append(files, r.docs...)
+		var err error
 		if t.os == "windows" {
 			err = r.zip(r.path("%s.zip", t), files)
 		} else {

@@ -9,16 +9,20 @@ import (
 
 func (r *release) buildAll() error {
 	for _, t := range targets {
-		name := "sluice"
-		if t.os == "windows" {
-			name += ".exe"
-		}
-		r.binaries[t] = filepath.Join(r.work, t.String(), name)
+		r.binaries[t] = filepath.Join(r.work, t.String(), "sluice"+t.exe())
 		if err := r.build(t, "./cmd/sluice", "lambda.norpc", r.binaries[t]); err != nil {
+			return err
+		}
+		if err := r.build(t, "./cmd/sluice-local", "", r.local(t)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// local is the path of sluice-local, which is in archives only.
+func (r *release) local(t target) string {
+	return filepath.Join(r.work, t.String(), "sluice-local"+t.exe())
 }
 
 // build compiles a command, which knows the commit and r's version, but no folder.

@@ -51,6 +51,14 @@ type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "_" + t.arch }
 
+// exe is the ending of a program's name.
+func (t target) exe() string {
+	if t.os == "windows" {
+		return ".exe"
+	}
+	return ""
+}
+
 var targets = []target{
 	{"linux", "amd64"}, {"linux", "arm64"},
 	{"darwin", "amd64"}, {"darwin", "arm64"},

@@ -147,13 +147,13 @@ func TestArchives(t *testing.T) {
 			if err := z.Close(); err != nil {
 				t.Fatal(err)
 			}
-			names["sluice"] = names["sluice.exe"]
+			names["sluice"], names["sluice-local"] = names["sluice.exe"], names["sluice-local.exe"]
 		} else {
 			for name, e := range unTarGz(t, read(t, r.path("%s.tar.gz", target))) {
 				names[name] = len(e.data)
 			}
 		}
-		for _, want := range []string{"sluice", "LICENSE", "CHANGELOG.md", "completions/sluice.bash", "completions/_sluice", "completions/sluice.fish", "completions/sluice.ps1", "man/sluice.1", "man/sluice-dlq.1"} {
+		for _, want := range []string{"sluice", "sluice-local", "LICENSE", "CHANGELOG.md", "completions/sluice.bash", "completions/_sluice", "completions/sluice.fish", "completions/sluice.ps1", "man/sluice.1", "man/sluice-dlq.1"} {
 			if names[want] == 0 {
 				t.Errorf("%s: no %s, or an empty one", target, want)
 			}
