@@ -66,16 +66,22 @@ func newThrottles(store state.Values, app string, group *flow.Group, claims, mor
 func (t *throttles) use(group *flow.Group, claims, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	fresh := group != t.group
 	t.group, t.claims, t.more = group, claims, more
 	for _, s := range group.States() { // which may have inherited a pause that is over
 		group.Throttle(s.Route, flow.Throttle{})
 	}
 	for _, r := range t.known {
-		if !r.over {
-			group.Throttle(r.Route, flow.Throttle{Paused: r.Paused(), Concurrency: r.Concurrency, Rate: r.Rate})
+		if r.over {
+			continue
+		}
+		if !group.Throttle(r.Route, flow.Throttle{Paused: r.Paused(), Concurrency: r.Concurrency, Rate: r.Rate}) && fresh {
+			t.logger.Warn(pausedNoRoute, "route", r.Route)
 		}
 	}
 }
+
+const pausedNoRoute = "the state has a pause of a route that this daemon does not have"
 
 // states returns the states of the routes.
 func (t *throttles) states() []flow.RouteState {
@@ -145,7 +151,7 @@ func (t *throttles) begin(p pauses.Pause, now time.Time) {
 		return
 	}
 	if !t.group.Throttle(p.Route, flow.Throttle{Paused: p.Paused(), Concurrency: p.Concurrency, Rate: p.Rate}) {
-		t.logger.Warn("the state has a pause of a route that this daemon does not have", "route", p.Route)
+		t.logger.Warn(pausedNoRoute, "route", p.Route)
 		return
 	}
 	attrs := []any{"route", p.Route, "until", r.ends.Round(time.Second).UTC().Format(time.RFC3339)}

@@ -452,12 +452,16 @@ func TestPausesOfANewGroup(t *testing.T) {
 	h := func(context.Context, *sluice.Record) error { return nil }
 	m.Handle("a#*", h, router.Name("a"))
 	m.Handle("b#*", h, router.Name("b"))
-	th := newThrottles(state.NewMemory(), "shop", flow.NewGroup(m), false, false, slog.New(slog.DiscardHandler))
-	th.known = map[string]*running{"b": {Pause: pauses.New("b", time.Hour, 0, 0)}}
+	var log bytes.Buffer
+	th := newThrottles(state.NewMemory(), "shop", flow.NewGroup(m), false, false, slog.New(slog.NewTextHandler(&log, nil)))
+	th.known = map[string]*running{"b": {Pause: pauses.New("b", time.Hour, 0, 0)}, "renamed": {Pause: pauses.New("renamed", time.Hour, 0, 0)}}
 	next := flow.NewGroup(m)
 	next.Throttle("a", flow.Throttle{Paused: true}) // which ended meanwhile
 	th.use(next, false, false)
 	if s := next.States(); s[0].Throttle.Paused || !s[1].Throttle.Paused {
 		t.Errorf("a %+v, b %+v: want b alone paused", s[0].Throttle, s[1].Throttle)
+	}
+	if text := log.String(); strings.Count(text, "a route that this daemon does not have") != 1 || !strings.Contains(text, "route=renamed") {
+		t.Errorf("it logs %q", text)
 	}
 }

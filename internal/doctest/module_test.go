@@ -1,3 +1,5 @@
+//go:build integration
+
 package doctest
 
 import (
@@ -105,15 +107,6 @@ func TestModuleCanBeInstalled(t *testing.T) {
 	if n := len(m.Replace) + len(m.Exclude) + len(m.Retract); n > 0 {
 		t.Errorf("go.mod has %d directives replace, exclude or retract", n)
 	}
-}
-
-func readFile(t *testing.T, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 func readModule(t *testing.T, path string) *modfile.File {

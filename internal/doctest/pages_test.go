@@ -148,3 +148,12 @@ func TestParsePage(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", p.blocks, want)
 	}
 }
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
