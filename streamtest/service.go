@@ -100,7 +100,7 @@ func (s *Service) Config() aws.Config {
 }
 
 // unsigned leaves out steps that the service does not need, such as the signature: a
-// third of the SDK's CPU time.
+// quarter of the SDK's CPU time.
 func unsigned(s *middleware.Stack) error {
 	s.Build.Clear()
 	for _, id := range s.Finalize.List() {

@@ -106,7 +106,7 @@ func findSluice() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("%s is neither in %s nor on PATH: unpack it from the same archive, or go install github.com/sluicehq/sluice/cmd/sluice@latest", name, filepath.Dir(self))
+		return "", fmt.Errorf("%s is not in %s, and not on PATH: unpack it from the same archive, or go install github.com/sluicehq/sluice/cmd/sluice@latest", name, filepath.Dir(self))
 	}
 	return path, err
 }

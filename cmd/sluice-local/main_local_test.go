@@ -66,7 +66,7 @@ func TestFirstMessage(t *testing.T) {
 	}
 }
 
-// A daemon that does not start says why, also one that ends without an error.
+// A daemon that does not start says why, also after an end without an error.
 func TestDaemonThatEnds(t *testing.T) {
 	for _, code := range []string{"2", "0"} {
 		out, err := ran(t, func(sluice string) {
@@ -80,7 +80,7 @@ func TestDaemonThatEnds(t *testing.T) {
 	}
 }
 
-// A terminal that is closed, or an output that nobody reads, leaves neither a daemon nor a file.
+// A terminal that is closed, or an output that nobody reads, leaves no daemon and no file.
 func TestEndsInOrder(t *testing.T) {
 	localtest.DynamoDB(t)
 	localtest.SQS(t)

@@ -42,7 +42,7 @@ func TestWithoutSluice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Remove(folder)
-	if _, err := tried(t, t.TempDir()); err == nil || !strings.Contains(err.Error(), "nor on PATH") {
+	if _, err := tried(t, t.TempDir()); err == nil || !strings.Contains(err.Error(), "not on PATH") {
 		t.Errorf("it says %v", err)
 	}
 }
@@ -65,17 +65,17 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// Who is told to delete a table has one.
+// Only a table that exists is named as left.
 func TestRemoveFails(t *testing.T) {
 	svc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "{}", http.StatusBadRequest) }))
 	defer svc.Close()
-	for _, made := range []bool{false, true} {
+	for _, created := range []bool{false, true} {
 		var log strings.Builder
 		s := &session{log: &log, stack: &localstack.Stack{DynamoDB: svc.URL, SQS: svc.URL}}
 		s.connect()
-		s.made = made
-		if s.remove(); strings.Contains(log.String(), "delete table "+s.table) != made {
-			t.Errorf("made %v: %q", made, log.String())
+		s.created = created
+		if s.remove(); strings.Contains(log.String(), "delete table "+s.table) != created {
+			t.Errorf("created %v: %q", created, log.String())
 		}
 	}
 }

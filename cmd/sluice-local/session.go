@@ -39,7 +39,7 @@ type session struct {
 	tables           *dynamodb.Client
 	queues           *sqs.Client
 	table, queue     string // names of its own, because the servers may be shared
-	made             bool   // the table, for sure
+	created          bool   // the table, for sure
 	queueURL, config string
 }
 
@@ -106,7 +106,7 @@ func (s *session) create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create table %s at %s: %w", s.table, s.stack.DynamoDB, err)
 	}
-	s.made = true
+	s.created = true
 	out, err := s.queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &s.queue})
 	if err != nil {
 		return fmt.Errorf("create queue %s at %s: %w", s.queue, s.stack.SQS, err)
@@ -132,7 +132,7 @@ func (s *session) remove() {
 		_, err2 := s.queues.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: &s.queueURL})
 		err = errors.Join(err, err2)
 	}
-	if err != nil && s.made {
+	if err != nil && s.created {
 		fmt.Fprintf(s.log, "sluice-local: delete table %s and queue %s yourself: %v\n", s.table, s.queue, err)
 	}
 }

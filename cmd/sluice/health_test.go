@@ -120,7 +120,7 @@ func TestHealthOfNoDaemon(t *testing.T) {
 }
 
 // A container's check finds the daemon of the container: by the address beside the
-// state file, or with a table by the address that the daemon is told to listen on. No
+// state file, or with a table by the address in its settings. No
 // mistake in a file that the daemon has not read makes it fail.
 func TestHealthFindsTheDaemon(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -66,7 +66,7 @@ func TestModuleForOthers(t *testing.T) {
 		t.Fatalf("go env: %v", err)
 	}
 	// Libraries are of the machine's cache, as a proxy; of another proxy if they are not
-	// there. What is built has no path of a folder, so that Go's cache has it next time.
+	// there. The programs contain no path of a folder, so that Go's cache has it next time.
 	env := append(os.Environ(), "GOPROXY="+strings.Join([]string{fileURL(proxy), fileURL(filepath.Join(has.GOMODCACHE, "cache", "download")), has.GOPROXY}, ","),
 		"GOMODCACHE="+filepath.Join(dir, "cache"), "GOBIN="+bin, "GOFLAGS=-trimpath -modcacherw -ldflags=-w", "GOSUMDB=off", "GOWORK=off", "GONOPROXY=none", "GO111MODULE=on")
 	run := func(script string) string {

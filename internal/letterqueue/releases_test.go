@@ -87,7 +87,7 @@ func TestReleases(t *testing.T) {
 	})
 }
 
-// withoutQueue are letters whose deletion no queue is told of.
+// withoutQueue deletes letters from memory, without a request to their queue.
 type withoutQueue struct{ *Letters }
 
 func (w withoutQueue) DeleteLetter(_ context.Context, _, id string) error {

@@ -32,7 +32,7 @@ func Each(t *testing.T, name string, update bool, write, read func(t *testing.T,
 		t.Fatal(err)
 	}
 	if !slices.Contains(all, mine) {
-		t.Fatalf("there is no %s: run this test once with -update, and commit the file", mine)
+		t.Fatalf("%s is missing: run this test once with -update, and commit the file", mine)
 	}
 	for _, file := range all {
 		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {

@@ -29,12 +29,12 @@ var (
 	slow  = pauses.Pause{ID: "P2", Route: "search", Concurrency: 2, Rate: 2.5, Since: pause.Since, For: time.Hour}
 )
 
-// worker is the one that ended without a word.
+// worker is a process that was killed.
 const worker = "host/1/AAAA"
 
 func at(n int) string { return string(recordtest.Sequence(n)) }
 
-// shards are a parent, its children, of which one was never settled, and a grandchild.
+// shards are a parent, its children, one of them never settled, and a grandchild.
 // Those with an owner were held when the worker ended.
 var shards = []state.Shard{
 	{ID: "shardId-1", Position: state.Position{Sequence: at(7), Finished: true}},

@@ -206,8 +206,8 @@ func (h *history) run() {
 	h.check.kept(ids)
 }
 
-// prepared makes the next life beside one that goes on, as a reload does; nil: that fails,
-// or the next life counts from its begin what it does until it crashes.
+// prepared makes the next life while the current one runs, as a reload does. It returns
+// nil if that fails, or if the next life is to crash after a count of its own actions.
 func (h *history) prepared(later []lifePlan) *life {
 	if len(later) == 0 || later[0].crash != (crash{}) {
 		return nil

@@ -35,7 +35,7 @@ func (r *release) chart() error {
 }
 
 // compose is deploy/compose and what it names, with the release's image in place of
-// one that is built.
+// the build.
 func (r *release) compose() error {
 	const built = "    build:\n      context: ../..\n      dockerfile: deploy/docker/Dockerfile\n    image: sluice\n"
 	var files []file

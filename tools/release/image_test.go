@@ -100,7 +100,7 @@ func unpack(t *testing.T, archive io.Reader, to string) {
 }
 
 func TestImagesAreNotRootsAndHaveCertificatesAndZones(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	for _, arch := range []string{"amd64", "arm64"} {
 		img := loadImage(t, r, arch)
 		c, err := img.ConfigFile()
@@ -130,7 +130,7 @@ func TestImagesAreNotRootsAndHaveCertificatesAndZones(t *testing.T) {
 // The image's program runs as its user, below a root that nobody can write, with the
 // state in a mounted folder. It handles a record, and SIGTERM drains it.
 func TestTheImageRuns(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	img := loadImage(t, r, runtime.GOARCH)
 	c, err := img.ConfigFile()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 const sysusers = "u sluice - \"Sluice\" /var/lib/sluice\n"
 
 // The package does not start the daemon: there is no configuration yet. An upgrade
-// restarts one that runs.
+// restarts a running daemon.
 const afterInstall = `#!/bin/sh
 set -e
 if command -v systemd-sysusers >/dev/null; then systemd-sysusers sluice.conf || true; fi

@@ -29,7 +29,7 @@ var (
 	flagDist    = flag.String("dist", "../../dist", "where the release is")
 )
 
-func made(t *testing.T) *release {
+func latest(t *testing.T) *release {
 	t.Helper()
 	r, err := newRelease("../..", *flagDist, *flagVersion)
 	if err != nil {
@@ -95,7 +95,7 @@ func unTarGz(t *testing.T, data []byte) map[string]*entry {
 }
 
 func TestChecksumsAreOfAllFiles(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	want := map[string]bool{}
 	for line := range strings.Lines(string(read(t, r.path("checksums.txt")))) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
@@ -120,7 +120,7 @@ func TestChecksumsAreOfAllFiles(t *testing.T) {
 }
 
 func TestTwoRunsAreEqual(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	again := *r
 	again.dist, again.binaries = t.TempDir(), map[target]string{}
 	if err := again.run(); err != nil {
@@ -133,7 +133,7 @@ func TestTwoRunsAreEqual(t *testing.T) {
 
 func TestArchives(t *testing.T) {
 	const limit = 37 << 20 // of a binary: notice what makes it larger
-	r := made(t)
+	r := latest(t)
 	for _, target := range targets {
 		names := map[string]int{}
 		if target.os == "windows" {
@@ -165,7 +165,7 @@ func TestArchives(t *testing.T) {
 }
 
 func TestTheBinarySaysItsVersion(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	archive := unTarGz(t, read(t, r.path("%s_%s.tar.gz", runtime.GOOS, runtime.GOARCH)))
 	if archive["sluice"].Mode != 0o755 {
 		t.Errorf("mode %o", archive["sluice"].Mode)
@@ -181,7 +181,7 @@ func TestTheBinarySaysItsVersion(t *testing.T) {
 }
 
 func TestManualPages(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	text, err := os.ReadFile("../../docs/cli.md")
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestDeb(t *testing.T) {
 	if err != nil {
 		t.Fatal("dpkg-deb is not on PATH: install dpkg, whose program checks the packages")
 	}
-	r := made(t)
+	r := latest(t)
 	for _, arch := range []string{"amd64", "arm64"} {
 		deb := r.path("linux_%s.deb", arch)
 		info := must(t, dpkg, "-I", deb)
@@ -271,7 +271,7 @@ func checkUnit(t *testing.T, root string) {
 }
 
 func TestRPM(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	for arch, want := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
 		rpm, err := rpmutils.ReadRpm(bytes.NewReader(read(t, r.path("linux_%s.rpm", arch))))
 		if err != nil {
@@ -313,7 +313,7 @@ func TestRPM(t *testing.T) {
 }
 
 func TestListsOfModules(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	paths, err := filepath.Glob(filepath.Join(r.dist, "*.cdx.json"))
 	if err != nil || len(paths) != 10 {
 		t.Fatalf("%d lists, want 10: %v", len(paths), err)
@@ -338,7 +338,7 @@ func TestListsOfModules(t *testing.T) {
 }
 
 func TestFunctions(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	for _, name := range []string{"lambda_amd64", "lambda_arm64", "lambda-tracing_amd64", "lambda-tracing_arm64"} {
 		z, err := zip.OpenReader(r.path("%s.zip", name))
 		if err != nil {
@@ -354,7 +354,7 @@ func TestFunctions(t *testing.T) {
 }
 
 func TestChart(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	const helm = "../../.cache/deploy/bin/helm"
 	out := must(t, helm, "template", "x", "--kube-version", "1.35.0", filepath.Join(r.dist, "sluice-"+r.version+".tgz"),
 		"--set", "image.repository=example.com/sluice", "--set-file", "config=../../deploy/compose/sluice.yaml")
@@ -364,7 +364,7 @@ func TestChart(t *testing.T) {
 }
 
 func TestComposeBundle(t *testing.T) {
-	r := made(t)
+	r := latest(t)
 	files := unTarGz(t, read(t, r.path("compose.tar.gz")))
 	folder := "sluice_" + r.version + "_compose/deploy/"
 	compose := string(files[folder+"compose/compose.yaml"].data)
