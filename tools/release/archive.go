@@ -34,8 +34,11 @@ func (r *release) archives() error {
 			}
 			files = append(files, file{name: filepath.Base(program), data: data, mode: 0o755})
 		}
-		files = append(files, r.docs...)
-		var err error
+		licences, err := r.licences(r.binaries[t], r.local(t))
+		if err != nil {
+			return err
+		}
+		files = append(append(files, licences), r.docs...)
 		if t.os == "windows" {
 			err = r.zip(r.path("%s.zip", t), files)
 		} else {

@@ -17,7 +17,12 @@ func (r *release) functions() error {
 			if err != nil {
 				return err
 			}
-			if err := r.zip(r.path("%s_%s.zip", name, arch), []file{{name: "bootstrap", data: data, mode: 0o755}}); err != nil {
+			licences, err := r.licences(binary)
+			if err != nil {
+				return err
+			}
+			files := []file{{name: "bootstrap", data: data, mode: 0o755}, r.licence(), licences}
+			if err := r.zip(r.path("%s_%s.zip", name, arch), files); err != nil {
 				return err
 			}
 			if err := r.bom(binary, r.path("%s_%s.cdx.json", name, arch)); err != nil {

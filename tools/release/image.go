@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -49,7 +48,14 @@ func (r *release) image() error {
 		if err != nil {
 			return err
 		}
-		binary, err := r.layer([]file{{name: "usr/local/bin/sluice", data: data, mode: 0o755}})
+		copyright, err := r.copyright(r.binaries[t])
+		if err != nil {
+			return err
+		}
+		binary, err := r.layer([]file{
+			{name: "usr/local/bin/sluice", data: data, mode: 0o755},
+			{name: copyrightPath, data: copyright, mode: 0o644},
+		})
 		if err != nil {
 			return err
 		}
@@ -146,7 +152,7 @@ func (r *release) baseLayer() (v1.Layer, error) {
 		{name: "tmp/", mode: 0o1777},
 		{name: state + "/", mode: 0o700, owner: nobody},
 	}
-	zones, err := zoneFiles()
+	zones, err := r.zoneFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +160,12 @@ func (r *release) baseLayer() (v1.Layer, error) {
 }
 
 // zoneFiles are the time zones of the Go that compiled the binaries.
-func zoneFiles() (files []file, err error) {
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+func (r *release) zoneFiles() (files []file, err error) {
+	goroot, err := r.goEnv("GOROOT")
 	if err != nil {
-		return nil, fmt.Errorf("go env GOROOT: %w", err)
+		return nil, err
 	}
-	zones, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(goroot)), "lib/time/zoneinfo.zip"))
+	zones, err := zip.OpenReader(filepath.Join(goroot, "lib/time/zoneinfo.zip"))
 	if err != nil {
 		return nil, err
 	}

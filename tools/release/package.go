@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,8 +69,6 @@ func (r *release) packages() error {
 			to = "/usr/share/zsh/site-functions/_sluice"
 		case name == "sluice.fish":
 			to = "/usr/share/fish/vendor_completions.d/sluice.fish"
-		case name == "LICENSE":
-			to = "/usr/share/doc/sluice/copyright"
 		case name == "CHANGELOG.md":
 			to, data = "/usr/share/doc/sluice/changelog.gz", compress(f.data)
 		default:
@@ -95,7 +94,13 @@ func (r *release) pack(format string, t target, shared map[string][]byte) error 
 		{Source: r.binaries[t], Destination: "/usr/bin/sluice", FileInfo: &files.ContentFileInfo{Mode: 0o755, MTime: r.at}},
 		{Destination: "/etc/sluice", Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Mode: 0o755, MTime: r.at}},
 	}
-	for to, data := range shared {
+	copyright, err := r.copyright(r.binaries[t])
+	if err != nil {
+		return err
+	}
+	own := map[string][]byte{"/" + copyrightPath: copyright}
+	maps.Copy(own, shared)
+	for to, data := range own {
 		from, err := r.stage(to, data)
 		if err != nil {
 			return err

@@ -153,7 +153,7 @@ func TestArchives(t *testing.T) {
 				names[name] = len(e.data)
 			}
 		}
-		for _, want := range []string{"sluice", "sluice-local", "LICENSE", "CHANGELOG.md", "completions/sluice.bash", "completions/_sluice", "completions/sluice.fish", "completions/sluice.ps1", "man/sluice.1", "man/sluice-dlq.1"} {
+		for _, want := range []string{"sluice", "sluice-local", "LICENSE", thirdParty, "CHANGELOG.md", "completions/sluice.bash", "completions/_sluice", "completions/sluice.fish", "completions/sluice.ps1", "man/sluice.1", "man/sluice-dlq.1"} {
 			if names[want] == 0 {
 				t.Errorf("%s: no %s, or an empty one", target, want)
 			}
@@ -344,8 +344,8 @@ func TestFunctions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(z.File) != 1 || z.File[0].Name != "bootstrap" || z.File[0].Mode() != 0o755 {
-			t.Errorf("%s: want bootstrap alone, which runs: %v", name, z.File)
+		if len(z.File) != 3 || z.File[0].Name != "bootstrap" || z.File[0].Mode() != 0o755 {
+			t.Errorf("%s: want bootstrap, which runs, and licences: %v", name, z.File)
 		}
 		if err := z.Close(); err != nil {
 			t.Fatal(err)
