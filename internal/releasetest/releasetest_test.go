@@ -1,8 +1,10 @@
 package releasetest
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -37,7 +39,21 @@ func TestEachKeepsWhatIsThere(t *testing.T) {
 		}
 		copyFile(t, file, filepath.Join("testdata", other, "state"), 0o600)
 	}
-	if Each(t, "state", false, nil, read); reads != 5 {
+	if Each(t, "state", false, write, read); reads != 5 {
 		t.Errorf("read %d times: want the files of two releases", reads)
+	}
+}
+
+// What is written with one field more has no file yet.
+func TestFields(t *testing.T) {
+	of := func(text string) []string {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Sorted(maps.Keys(fields(t, path)))
+	}
+	if got, want := of(`{"id":"1","at":{"day":1}}`+"\n"+`{"id":"2","keys":[{"pk":1},[{"sk":2}]]}`), []string{"at", "at.day", "id", "keys", "keys[].pk", "keys[][].sk"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

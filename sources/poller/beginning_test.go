@@ -222,7 +222,7 @@ func TestOutageOfADay(t *testing.T) {
 		pass(time.Minute + 7*time.Second)
 		broken := w.Fail(streamtest.Fault{Op: "GetRecords", Error: "InternalServerError"})
 		o := w.options()
-		o.Start = Latest
+		o.Start, o.DiscoverEvery = Latest, 10*time.Minute
 		r := start(t, w, w.handle, o)
 		pass(time.Minute)
 		w.put(1)

@@ -82,11 +82,11 @@ func TestChildrenOfAnIdleShardAreReadAtOnce(t *testing.T) {
 	}
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		d := w.start()
-		for i := range 8 {
+		for i := range 5 {
 			w.put("a")
 			w.pass(2 * time.Minute)
 			w.table.Roll(w.shard(i)) // of a stream that is idle
-			w.pass(5 * time.Minute)
+			w.pass(2 * time.Minute)
 			w.put("a", "b")
 			w.pass(1100 * time.Millisecond) // the longest interval
 			w.once(0)

@@ -117,7 +117,10 @@ func TestStopsRepeatNothing(t *testing.T) {
 					d = w.start()
 					w.pass(time.Duration(rnd.IntN(1500)) * time.Millisecond)
 				}
+				d.end()
 				failing.Store(nil)
+				w.o.IdleInterval = 10 * time.Second
+				d = w.start()
 				w.pass(20 * time.Minute)
 				d.end()
 				w.complete(0)

@@ -12,6 +12,7 @@ import (
 func TestAPausedRoute(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		w.o.Grace = 10 * time.Minute
+		w.o.IdleInterval = 30 * time.Second
 		for _, roll := range []bool{false, true} {
 			before := w.handled()
 			w.put("a", "b")

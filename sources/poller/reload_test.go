@@ -151,6 +151,7 @@ func TestHandOverIsNotSilent(t *testing.T) {
 		prepared := func() *Poller {
 			o := testOptions(store, names...)
 			o.Owner = "me"
+			o.BusyInterval, o.IdleInterval = 10*time.Second, 10*time.Second // reads are not what this is about
 			p, err := New(cfg, matcher(func(context.Context, *sluice.Record) error { return nil }), o)
 			if err == nil {
 				err = p.Prepare(t.Context())

@@ -106,7 +106,7 @@ func TestHealthIsNotReadyUntilAGapIsAcknowledged(t *testing.T) {
 		w.svc.Advance(25 * time.Hour)
 		d = w.start()
 		w.put("a")
-		w.pass(time.Hour)
+		w.pass(10 * time.Minute)
 		d.unready("acknowledge")
 		if err := d.AcknowledgeGaps(w.Context(), d.Gaps()...); err != nil {
 			w.Error(err)
