@@ -140,11 +140,13 @@ lambda: ## The function for Lambda with CONFIG (sluice.yaml) and the files that 
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -tags 'lambda.norpc,$(TAGS)' -ldflags='-s -w' -o deploy/lambda/build/bootstrap ./cmd/sluice-lambda
 	cd deploy/lambda/build && rm -f ../build.zip && zip -q -X -r -D ../build.zip .
 
-release: ## What users download of VERSION (default: of git describe), in dist: binaries, packages, image, chart, checksums; checked, and made twice to compare
+release: ## What users download of VERSION (default: of git describe), in dist: binaries, packages, image, chart, checksums; checked, made twice to compare, upgraded and rolled back
 	@go -C tools/release build -o ../../bin/release .
 	@bin/release -version '$(VERSION)'
 	@go -C tools/deploy build -o ../../.cache/deploy/bin/helm helm.sh/helm/v3/cmd/helm
 	go -C tools/release test -count 1 . -version '$(VERSION)'
+	@go build -o bin/withstack ./internal/cmd/withstack
+	bin/withstack go test -count 1 -timeout 1h -tags integration,proof ./internal/releasetest -run TestProofUpgrade -released ../../dist
 
 clean: ## Remove what was built and fetched
 	rm -rf bin dist .out .cache

@@ -124,7 +124,8 @@ func (e *Entry) Record() *sluice.Record {
 }
 
 // stored is the JSON form of an entry. Names are added, never changed or removed.
-// A change that an older program would misread raises the version.
+// A change that an older program would misread raises the version. An older program that
+// redrives a letter in vain stores it without names that it does not know.
 type stored struct {
 	Version   int         `json:"version"`
 	Kind      string      `json:"kind,omitempty"` // of version 2: "gap"; of 3 also "reference"

@@ -30,6 +30,8 @@ type storedStart struct {
 	At       time.Time `json:"at,omitzero"`
 }
 
+// storedShard is the JSON form of a shard. An older program that stores a shard drops
+// fields that it does not know.
 type storedShard struct {
 	Parent   string `json:"parent,omitempty"`
 	Sequence string `json:"sequence,omitempty"`

@@ -33,7 +33,8 @@ var errClosed = errors.New("dynamostate: the store is closed")
 
 const expiresName = "expires"
 
-// storedMember is an owner. It lives while its row is written again and again.
+// storedMember is an owner. It lives while its row is written again and again. A number
+// that can fall is written when it is 0, too: a row keeps what a write leaves out.
 type storedMember struct {
 	Store  string `dynamodbav:"store"` // the id of the Store that joined last under this name
 	Beats  uint64 `dynamodbav:"beats"`
@@ -41,9 +42,9 @@ type storedMember struct {
 	// Released counts the shards that the owner has released unfinished. Others look at
 	// its shards again when the number changes.
 	Released uint64 `dynamodbav:"released,omitempty"`
-	Takes    bool   `dynamodbav:"takes"`          // shards that others offer
-	Shards   int    `dynamodbav:"shards"`         // that it has, or was offered
-	Work     int    `dynamodbav:"work,omitempty"` // of those that it has; see Moves
+	Takes    bool   `dynamodbav:"takes"`  // shards that others offer
+	Shards   int    `dynamodbav:"shards"` // that it has, or was offered
+	Work     int    `dynamodbav:"work"`   // of those that it has; see Moves
 	// Offers are shards that others will soon release for the owner, by stream. Its
 	// next heartbeat takes them out.
 	Offers map[string][]string `dynamodbav:"offers"`

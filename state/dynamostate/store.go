@@ -90,7 +90,8 @@ func partsOf(app, id string) string {
 
 // format is the version of the rows. A release reads those of its own version and
 // of the one before, and keeps attributes that it does not know, so that a fleet
-// can be upgraded and rolled back one worker at a time.
+// can be upgraded and rolled back one worker at a time. So a new attribute must stay true
+// when a worker of the release before has written the row.
 const format = 1
 
 const formatName = "format"

@@ -66,6 +66,36 @@ func TestFleetSharesWork(t *testing.T) {
 	})
 }
 
+// A worker whose shards have nothing to do any more gets work of another.
+func TestFleetSharesWorkWithAWorkerThatHasNoneAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2, 8)
+		work := make(map[string]float64)
+		for _, id := range f.shards {
+			work[id] = 200
+		}
+		f.works(work)
+		time.Sleep(10 * time.Minute)
+		all, err := over(f.table).Shards(t.Context(), stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := make(map[string]float64)
+		for _, sh := range all {
+			if sh.Owner == all[0].Owner {
+				left[sh.ID] = 200
+			}
+		}
+		f.works(left)
+		time.Sleep(20 * time.Minute)
+		for name, l := range f.loads() {
+			if l.work != 400 {
+				t.Errorf("%s has %d shards with work %d, want 400", name, l.shards, l.work)
+			}
+		}
+	})
+}
+
 // Whatever the rates: no worker has more work than before, and all rest in the end.
 func TestFleetOfAnyWorkRests(t *testing.T) {
 	if localtest.Elsewhere(t) { // hours
