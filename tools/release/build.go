@@ -34,7 +34,7 @@ func (r *release) build(t target, pkg, tags, to string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=auto", "-tags", tags, //nolint:gosec // all arguments are from here
 		"-ldflags", "-s -w -X github.com/sluicehq/sluice/internal/buildversion.release=v"+r.version, "-o", to, pkg)
 	cmd.Dir = r.root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-trimpath", "GOEXPERIMENT=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s for %s: %w\n%s", pkg, t, err, out)
 	}

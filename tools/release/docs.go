@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -61,8 +62,11 @@ func (r *release) manuals(cli string) ([]file, error) {
 	return append([]file{first}, pages...), nil
 }
 
+// relative are links between documents of the repository, which a manual page has not.
+var relative = regexp.MustCompile(`\[([^\]]*)\]\((?:[^):]*)\)`)
+
 func (r *release) manual(page, body, seeAlso string) file {
-	body = strings.TrimSpace(body)
+	body = relative.ReplaceAllString(strings.TrimSpace(body), "$1")
 	short, _, _ := strings.Cut(strings.Join(strings.Fields(body), " "), ". ")
 	text := fmt.Sprintf("%% %q \"1\" %q \"Sluice %s\" \"Sluice\"\n\n# NAME\n%s - %s\n\n# DESCRIPTION\n%s\n\n# SEE ALSO\n%s\n",
 		strings.ToUpper(page), r.at.Format("January 2006"), r.version, page, strings.TrimSuffix(short, "."), body, seeAlso)

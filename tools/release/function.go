@@ -25,7 +25,7 @@ func (r *release) functions() error {
 			if err := r.zip(r.path("%s_%s.zip", name, arch), files); err != nil {
 				return err
 			}
-			if err := r.bom(binary, r.path("%s_%s.cdx.json", name, arch)); err != nil {
+			if err := r.bom(r.path("%s_%s.cdx.json", name, arch), binary); err != nil {
 				return err
 			}
 		}

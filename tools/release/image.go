@@ -30,7 +30,7 @@ const (
 	state  = "var/lib/sluice"
 )
 
-func (r *release) imageName() string { return "sluice:" + r.version }
+func (r *release) imageName() string { return "ghcr.io/sluicehq/sluice:" + r.version }
 
 // image is what deploy/docker/Dockerfile makes, from nothing and without a daemon:
 // an archive with the OCI layout of an index of both processors.
@@ -73,7 +73,7 @@ func (r *release) image() error {
 	}
 	// docker load and podman load take the name from these.
 	err = p.AppendIndex(index, layout.WithAnnotations(map[string]string{
-		"io.containerd.image.name":          "docker.io/library/" + r.imageName(),
+		"io.containerd.image.name":          r.imageName(),
 		"org.opencontainers.image.ref.name": r.version,
 	}))
 	if err != nil {

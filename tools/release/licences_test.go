@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,11 +76,12 @@ func (m modules) in(t *testing.T, name string, text []byte) {
 func linkedModules(t *testing.T, bom string) modules {
 	t.Helper()
 	var list struct {
-		Components []struct{ Name, Version string }
+		Components []struct{ Type, Name, Version string }
 	}
 	if err := json.Unmarshal(read(t, bom), &list); err != nil {
 		t.Fatal(err)
 	}
+	list.Components = slices.DeleteFunc(list.Components, func(c struct{ Type, Name, Version string }) bool { return c.Type != "library" })
 	all := modules{}
 	args := []string{"mod", "download", "-json"}
 	for _, c := range list.Components {

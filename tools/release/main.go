@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -69,12 +70,13 @@ func newRelease(root, dist, version string) (*release, error) {
 	if version == "" {
 		// Without a tag the version is that of no release.
 		out, _ := git(root, "describe", "--tags", "--match", "v[0-9]*")
-		if version = strings.TrimSpace(out); version == "" {
-			version = "v0.0.0-dev"
-		}
+		version = snapshot(strings.TrimSpace(out))
 	}
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return nil, fmt.Errorf("VERSION=%q: want a version such as v0.1.0 or v0.1.0-rc.1", version)
+	}
+	if err := checkTree(root, version); err != nil {
+		return nil, err
 	}
 	epoch := os.Getenv("SOURCE_DATE_EPOCH")
 	if epoch == "" {
@@ -89,6 +91,44 @@ func newRelease(root, dist, version string) (*release, error) {
 		return nil, fmt.Errorf("SOURCE_DATE_EPOCH=%q: want seconds since 1970", epoch)
 	}
 	return &release{root: root, dist: dist, version: strings.TrimPrefix(version, "v"), at: time.Unix(seconds, 0).UTC(), binaries: map[target]string{}}, nil
+}
+
+// described is what git describe says of a commit behind a tag.
+var described = regexp.MustCompile(`^(v[0-9]+\.[0-9]+\.)([0-9]+)(-[^-]+)?-([0-9]+)-(g[0-9a-f]+)$`)
+
+// snapshot is the version of a commit: behind that of its tag, before the next patch.
+func snapshot(describe string) string {
+	m := described.FindStringSubmatch(describe)
+	switch {
+	case describe == "":
+		return "v0.0.0-dev"
+	case m == nil: // the tag's own commit
+		return describe
+	case m[3] != "": // behind v0.1.0-rc.1: v0.1.0-rc.1.dev.5.gabcdef0
+		return fmt.Sprintf("%s%s%s.dev.%s.%s", m[1], m[2], m[3], m[4], m[5])
+	}
+	patch, _ := strconv.Atoi(m[2]) // digits
+	return fmt.Sprintf("%s%d-dev.%s.%s", m[1], patch+1, m[4], m[5])
+}
+
+// checkTree refuses to call something a version that its commit is not.
+func checkTree(root, version string) error {
+	changed, err := git(root, "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if changed != "" {
+		return fmt.Errorf("the tree has changes that are in no commit: commit them, or set them aside by git stash --include-untracked\n%s", changed)
+	}
+	tagged, err := git(root, "rev-parse", "--verify", "--quiet", "refs/tags/"+version+"^{commit}")
+	if err != nil {
+		return nil //nolint:nilerr // a version without a tag yet
+	}
+	head, err := git(root, "rev-parse", "HEAD")
+	if err == nil && head != tagged {
+		err = fmt.Errorf("VERSION=%s is the tag of another commit, %.12s: check it out first", version, tagged)
+	}
+	return err
 }
 
 func (r *release) run() (err error) {

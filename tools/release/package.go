@@ -21,13 +21,14 @@ import (
 const sysusers = "u sluice - \"Sluice\" /var/lib/sluice\n"
 
 // The package does not start the daemon: there is no configuration yet. An upgrade
-// restarts a running daemon.
+// restarts a running daemon. A service that does not start, or stop, is no reason for
+// a package to stay half installed: its own log says why.
 const afterInstall = `#!/bin/sh
 set -e
 if command -v systemd-sysusers >/dev/null; then systemd-sysusers sluice.conf || true; fi
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload
-  systemctl try-restart sluice.service
+  systemctl try-restart sluice.service || true
 fi
 `
 
@@ -35,7 +36,7 @@ fi
 const beforeRemove = `#!/bin/sh
 set -e
 case "$1" in remove|0) ;; *) exit 0 ;; esac
-if [ -d /run/systemd/system ]; then systemctl disable --now sluice.service; fi
+if [ -d /run/systemd/system ]; then systemctl disable --now sluice.service || true; fi
 `
 
 const afterRemove = `#!/bin/sh

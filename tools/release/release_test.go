@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/sassoftware/go-rpmutils"
+	"golang.org/x/mod/semver"
 )
 
 // The tests are of the release that `make release` just made.
@@ -174,7 +175,11 @@ func TestTheBinarySaysItsVersion(t *testing.T) {
 	if err := os.WriteFile(binary, archive["sluice"].data, 0o700); err != nil { //nolint:gosec // it runs
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("sluice v%s %s %s/%s\n", r.version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	compiler, err := r.goEnv("GOVERSION") // not always that of this test: its module may want a newer one
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("sluice v%s %s %s/%s\n", r.version, compiler, runtime.GOOS, runtime.GOARCH)
 	if have := must(t, binary, "version"); have != want {
 		t.Errorf("%q, want %q", have, want)
 	}
@@ -195,6 +200,9 @@ func TestManualPages(t *testing.T) {
 		page := strings.TrimSuffix(filepath.Base(p.name), ".1")
 		if _, name, _ := strings.Cut(string(p.data), ".SH NAME\n"); !strings.HasPrefix(name, page+` \- `) {
 			t.Errorf("%s: the section NAME begins with %.60q", p.name, name)
+		}
+		if strings.Contains(string(p.data), ".md#") {
+			t.Errorf("%s: a link to a file of the repository", p.name)
 		}
 	}
 	if _, err := r.manuals("# The command line\n"); err == nil {
@@ -236,10 +244,25 @@ func TestDeb(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		must(t, "dpkg", "--root="+root, "--force-not-root", "--force-script-chrootless", "--force-depends", "--force-architecture", "-i", deb)
-		if status := string(read(t, filepath.Join(root, "var/lib/dpkg/status"))); !strings.Contains(status, "Status: install ok installed") {
-			t.Errorf("dpkg's status: %s", status)
+		dpkg := func(what, arg, status string) {
+			must(t, "dpkg", "--root="+root, "--force-not-root", "--force-script-chrootless", "--force-depends", "--force-architecture", what, arg)
+			if have := string(read(t, filepath.Join(root, "var/lib/dpkg/status"))); !strings.Contains(have, status) {
+				t.Errorf("after dpkg %s: %s", what, have)
+			}
 		}
+		dpkg("-i", deb, "Status: install ok installed")
+		dpkg("-i", deb, "Status: install ok installed") // an upgrade's scripts
+		t.Cleanup(func() {
+			config := filepath.Join(root, "etc/sluice/sluice.yaml")
+			if err := os.WriteFile(config, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			dpkg("-P", "sluice", "")
+			read(t, config) // it is the user's
+			if _, err := os.Stat(filepath.Join(root, "usr/bin/sluice")); !os.IsNotExist(err) {
+				t.Errorf("a removed package leaves its program: %v", err)
+			}
+		})
 	} else {
 		must(t, dpkg, "-x", deb, root)
 	}
@@ -321,7 +344,7 @@ func TestListsOfModules(t *testing.T) {
 	for _, path := range paths {
 		var bom struct {
 			SerialNumber string
-			Metadata     struct{ Component struct{ Version string } }
+			Metadata     struct{ Component struct{ Name, Version, Purl string } }
 			Components   []struct{ Name, Version, Purl string }
 		}
 		if err := json.Unmarshal(read(t, path), &bom); err != nil {
@@ -330,6 +353,13 @@ func TestListsOfModules(t *testing.T) {
 		names := map[string]bool{}
 		for _, c := range bom.Components {
 			names[c.Name] = c.Version != "" && strings.HasPrefix(c.Purl, "pkg:golang/"+c.Name+"@")
+		}
+		program := "sluice-lambda"
+		if names["sluice-local"] = strings.Contains(strings.Join(slices.Sorted(maps.Keys(names)), " "), "sluice-local"); names["sluice-local"] {
+			program = "sluice"
+		}
+		if is := bom.Metadata.Component; is.Name != program || is.Purl != "pkg:golang/github.com/sluicehq/sluice@v"+r.version+"#cmd/"+program || strings.Contains(path, "lambda") != (program == "sluice-lambda") {
+			t.Errorf("%s is of %+v", path, is)
 		}
 		if bom.SerialNumber != "" || bom.Metadata.Component.Version != "v"+r.version || !names["std"] || !names["github.com/aws/aws-sdk-go-v2"] {
 			t.Errorf("%s: number %q, %+v, %v", path, bom.SerialNumber, bom.Metadata, names)
@@ -357,8 +387,8 @@ func TestChart(t *testing.T) {
 	r := latest(t)
 	const helm = "../../.cache/deploy/bin/helm"
 	out := must(t, helm, "template", "x", "--kube-version", "1.35.0", filepath.Join(r.dist, "sluice-"+r.version+".tgz"),
-		"--set", "image.repository=example.com/sluice", "--set-file", "config=../../deploy/compose/sluice.yaml")
-	if !strings.Contains(out, "example.com/sluice:"+r.version) {
+		"--set-file", "config=../../deploy/compose/sluice.yaml")
+	if !strings.Contains(out, "image: \"ghcr.io/sluicehq/sluice:"+r.version+"\"\n") {
 		t.Errorf("the chart names another image:\n%s", out)
 	}
 }
@@ -368,7 +398,7 @@ func TestComposeBundle(t *testing.T) {
 	files := unTarGz(t, read(t, r.path("compose.tar.gz")))
 	folder := "sluice_" + r.version + "_compose/deploy/"
 	compose := string(files[folder+"compose/compose.yaml"].data)
-	if strings.Contains(compose, "build:") || !strings.Contains(compose, "    image: sluice:"+r.version+"\n") {
+	if strings.Contains(compose, "build:") || !strings.Contains(compose, "    image: ghcr.io/sluicehq/sluice:"+r.version+"\n") {
 		t.Errorf("compose.yaml builds an image:\n%s", compose)
 	}
 	// Every file that it names is there.
@@ -392,4 +422,46 @@ func TestVersionsAndTimesThatAreNone(t *testing.T) {
 	if _, err := newRelease("../..", "dist", "v0.1.0"); err == nil || !strings.Contains(err.Error(), "SOURCE_DATE_EPOCH") {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestSnapshot(t *testing.T) {
+	for describe, want := range map[string]string{
+		"":                        "v0.0.0-dev",
+		"v0.1.0":                  "v0.1.0",
+		"v0.1.0-rc.1":             "v0.1.0-rc.1",
+		"v0.1.0-5-gabc1234":       "v0.1.1-dev.5.gabc1234",
+		"v0.1.0-rc.1-12-g0000000": "v0.1.0-rc.1.dev.12.g0000000",
+	} {
+		have := snapshot(describe)
+		tag, _, behind := strings.Cut(describe, "-g")
+		if have != want || !semver.IsValid(have) || behind && semver.Compare(have, tag[:strings.LastIndex(tag, "-")]) <= 0 {
+			t.Errorf("%q: %s, want %s, and behind the tag", describe, have, want)
+		}
+	}
+}
+
+func TestATagIsOfItsCommit(t *testing.T) {
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	root := t.TempDir()
+	do := func(args ...string) {
+		must(t, "git", append([]string{"-C", root, "-c", "user.name=x", "-c", "user.email=x"}, args...)...)
+	}
+	want := func(part string) {
+		t.Helper()
+		if err := checkTree(root, "v0.1.0"); (err == nil) != (part == "") || err != nil && !strings.Contains(err.Error(), part) {
+			t.Errorf("%v, want %q", err, part)
+		}
+	}
+	do("init", "-q")
+	do("commit", "-q", "--allow-empty", "-m", "one")
+	want("") // not tagged yet
+	do("tag", "v0.1.0")
+	want("")
+	if err := os.WriteFile(filepath.Join(root, "new"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("in no commit")
+	do("add", "new")
+	do("commit", "-q", "-m", "two")
+	want("another commit")
 }
