@@ -72,11 +72,6 @@ func show(ctx context.Context, stdout, stderr io.Writer, stay bool) (err error) 
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "sluice-local-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	stack, err := localstack.Start(ctx, localstack.Options{Log: stderr})
 	if err != nil {
 		return err
@@ -87,6 +82,11 @@ func show(ctx context.Context, stdout, stderr io.Writer, stay bool) (err error) 
 			os.RemoveAll(stack.LogDir) //nolint:errcheck // later runs remove old ones
 		}
 	}()
+	dir, err := os.MkdirTemp("", "sluice-local-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	s := &session{out: stdout, log: stderr, program: program, dir: dir, stack: stack, stay: stay}
 	return s.run(ctx)
 }

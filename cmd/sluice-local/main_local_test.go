@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -80,14 +82,27 @@ func TestDaemonThatEnds(t *testing.T) {
 	}
 }
 
+// programs builds sluice and sluice-local into a folder.
+func programs(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", folder, "../sluice", ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return folder
+}
+
+// readUntil reads lines up to one that begins so.
+func readUntil(lines *bufio.Scanner, begin string) {
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), begin) {
+	}
+}
+
 // A terminal that is closed, or an output that nobody reads, leaves no daemon and no file.
 func TestEndsInOrder(t *testing.T) {
 	localtest.DynamoDB(t)
 	localtest.SQS(t)
-	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin, "../sluice", ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := programs(t)
 	for _, tt := range []struct {
 		until string // the output is read, and then closed
 		hang  bool
@@ -110,8 +125,7 @@ func TestEndsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(read)
-		for lines.Scan() && !strings.HasPrefix(lines.Text(), tt.until) {
-		}
+		readUntil(lines, tt.until)
 		if tt.hang {
 			err = cmd.Process.Signal(syscall.SIGHUP)
 		}
@@ -123,6 +137,102 @@ func TestEndsInOrder(t *testing.T) {
 		if files, _ := filepath.Glob(filepath.Join(tmp, "*")); cmd.ProcessState.String() != tt.want || len(files) > 0 {
 			t.Errorf("after %q: %v, left %q", tt.until, cmd.ProcessState, files)
 		}
+	}
+}
+
+// What is killed cannot remove anything: its daemon ends nevertheless, and no file is left.
+func TestKilled(t *testing.T) {
+	localtest.DynamoDB(t)
+	localtest.SQS(t)
+	bin, tmp := programs(t), t.TempDir()
+	sluice := filepath.Join(bin, "sluice")
+	if err := os.Rename(sluice, sluice+"-real"); err != nil {
+		t.Fatal(err)
+	}
+	alive := filepath.Join(t.TempDir(), "alive") // a pipe that only the daemon writes to
+	if err := syscall.Mkfifo(alive, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\nexec '" + sluice + "-real' \"$@\" 9>'" + alive + "'\n"
+	if err := os.WriteFile(sluice, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		os.ReadFile(alive) //nolint:errcheck // it has nothing, and an end
+	}()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sluice-local"), "--stay")
+	cmd.Env, cmd.Stderr = append(os.Environ(), "TMPDIR="+tmp), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	readUntil(lines, "stay ")
+	cmd.Process.Kill() //nolint:errcheck // below
+	cmd.Wait()         //nolint:errcheck // it was killed
+	select {
+	case <-ended:
+	case <-time.After(localtest.Patience):
+		t.Error("its daemon runs on")
+	}
+	localtest.Await(t, "after a kill", func() string {
+		files, _ := filepath.Glob(filepath.Join(tmp, "*"))
+		return strings.Join(files, " ")
+	})
+}
+
+// A server that ends is named, and ends the session.
+func TestServerThatEnds(t *testing.T) {
+	localtest.DynamoDB(t)
+	bin, tmp := programs(t), t.TempDir()
+	java, err := exec.LookPath("java")
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		java, err = filepath.Join(home, "bin", "java"), nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := filepath.Join(tmp, "number")
+	script := "#!/bin/sh\ncase \"$*\" in *elasticmq*) echo $$ >'" + number + "';; esac\nexec '" + java + "' \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "java"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("JAVA_HOME", "")
+	t.Setenv(localstack.EnvSQS, "") // one of its own
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sluice-local"), "--stay")
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	readUntil(lines, "stay ")
+	text, err := os.ReadFile(number)
+	if err != nil {
+		t.Fatal(err, problems.String())
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+	}
+	cmd.Wait() //nolint:errcheck // below
+	if got := problems.String(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(got, "sluice-local: elasticmq has ended by itself: signal: killed") || strings.Contains(got, "yourself") {
+		t.Errorf("%v\n%s", cmd.ProcessState, got)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -40,6 +41,7 @@ type session struct {
 	queues           *sqs.Client
 	table, queue     string // names of its own, because the servers may be shared
 	created          bool   // the table, for sure
+	ended            bool   // a server, with what it had
 	queueURL, config string
 }
 
@@ -65,12 +67,19 @@ func (s *session) run(ctx context.Context) error {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	ended := make(chan struct{})
-	if err := s.start(ctx, func(err error) { cancel(err); close(ended) }); err != nil {
+	var all sync.WaitGroup
+	defer func() { cancel(nil); all.Wait() }()
+	all.Go(func() {
+		if err := s.stack.Watch(ctx); err != nil {
+			s.ended = true
+			cancel(err)
+		}
+	})
+	daemon, err := s.start(ctx)
+	if err != nil {
 		return err
 	}
-	defer func() { cancel(nil); <-ended }()
+	all.Go(func() { cancel(daemon()) })
 	s.say("daemon", "%s", faint("sluice run --config "+quoted(s.config)))
 
 	for n := 1; n <= 2; n++ { // the first may wait for the daemon's start
@@ -132,7 +141,7 @@ func (s *session) remove() {
 		_, err2 := s.queues.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: &s.queueURL})
 		err = errors.Join(err, err2)
 	}
-	if err != nil && s.created {
+	if err != nil && s.created && !s.ended {
 		fmt.Fprintf(s.log, "sluice-local: delete table %s and queue %s yourself: %v\n", s.table, s.queue, err)
 	}
 }
@@ -166,8 +175,8 @@ func (s *session) environ() []string {
 // quoted is one word of a shell: a temporary folder may have a space.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// start starts the daemon, and calls ended at its end, with an error unless ctx ended it.
-func (s *session) start(ctx context.Context, ended func(error)) error {
+// start starts the daemon. wait waits for its end, which is an error unless ctx ended it.
+func (s *session) start(ctx context.Context) (wait func() error, err error) {
 	cmd := exec.CommandContext(ctx, s.program, "run", "--config", s.config, "--state", filepath.Join(s.dir, "state.db"), "--listen", "off")
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { // settings of other daemons
 		return strings.HasPrefix(v, "SLUICE_") || strings.HasPrefix(v, "AWS_") || strings.HasPrefix(v, "OTEL_")
@@ -176,24 +185,22 @@ func (s *session) start(ctx context.Context, ended func(error)) error {
 	cmd.WaitDelay = 10 * time.Second // then it is killed
 	log, err := os.Create(filepath.Join(s.dir, "daemon.log"))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		log.Close()
-		return fmt.Errorf("start %s: %w", s.program, err)
+	done, err := localstack.StartChild(cmd, s.dir, s.stack.LogDir)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.program, err)
 	}
-	go func() {
-		cmd.Wait() //nolint:errcheck // ProcessState has it, and an end without error, too
-		log.Close()
+	return func() error {
+		<-done
 		if ctx.Err() != nil {
-			ended(nil)
-			return
+			return nil
 		}
-		text, _ := os.ReadFile(log.Name()) // without it the code is all there is
-		ended(fmt.Errorf("sluice run ended by itself: %v\n%s", cmd.ProcessState, text))
-	}()
-	return nil
+		text, _ := os.ReadFile(log.Name())                                              // without it the code is all there is
+		return fmt.Errorf("sluice run ended by itself: %v\n%s", cmd.ProcessState, text) // an end without an error, too
+	}, nil
 }
 
 // oneOrder writes an item and shows its message.

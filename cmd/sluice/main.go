@@ -19,7 +19,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cli/browser"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -28,8 +27,7 @@ import (
 
 func main() {
 	stdout, stderr, end := onScreen(os.Stdout, os.Stderr)
-	c := &cli{lookup: os.LookupEnv, stdin: os.Stdin, stdout: stdout, stderr: stderr, browse: browser.OpenFile}
-	browser.Stdout, browser.Stderr = stderr, stderr
+	c := &cli{lookup: os.LookupEnv, stdin: os.Stdin, stdout: stdout, stderr: stderr, browse: browse}
 	exit := c.execute(daemon.OnSignals(context.Background()), os.Args[1:])
 	end()
 	os.Exit(exit)

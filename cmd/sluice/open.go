@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/cli/browser"
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/access"
@@ -93,4 +94,11 @@ func (c *cli) openLink(link string) error {
 		return err
 	}
 	return c.browse(file)
+}
+
+// browse shows a file in a browser. It drops what the launcher prints, such as each
+// browser that is not installed.
+func browse(file string) error {
+	browser.Stdout, browser.Stderr = nil, nil // no pipes: a browser that stays would hold them, and so the command
+	return browser.OpenFile(file)
 }

@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cli/browser"
 )
 
 // open asks a daemon for a link, and opens a file that leads to it: no argument of a
@@ -62,5 +65,22 @@ func TestOpen(t *testing.T) {
 	}
 	if code, _, problems := run(nil, "--address", "localhost:8080"); code != 2 || !strings.Contains(problems, "--address: this is no address of a daemon") {
 		t.Errorf("a wrong --address: exit %d: %s", code, problems)
+	}
+}
+
+// A launcher that finds no browser says so many times.
+func TestBrowseIsSilent(t *testing.T) {
+	bin := t.TempDir()
+	for _, launcher := range []string{"xdg-open", "open"} {
+		script := "#!/bin/sh\necho no firefox\necho no lynx >&2\nexit 3\n"
+		if err := os.WriteFile(filepath.Join(bin, launcher), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin)
+	var noise strings.Builder
+	browser.Stdout, browser.Stderr = &noise, &noise
+	if err := browse("open.html"); err == nil || err.Error() != "exit status 3" || noise.String() != "" {
+		t.Errorf("%v, printed %q", err, noise.String())
 	}
 }

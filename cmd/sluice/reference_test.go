@@ -40,7 +40,7 @@ func TestReference(t *testing.T) {
 func TestCommandsAreDescribed(t *testing.T) {
 	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
 	noJSON := map[string]bool{ // what they print is a file, a script or a log, or JSON anyway
-		"sluice init": true, "sluice open": true, "sluice run": true, "sluice top": true, "sluice lambda filters": true, "sluice help": true,
+		"sluice init": true, "sluice open": true, "sluice run": true, "sluice lambda filters": true, "sluice help": true,
 		"sluice completion bash": true, "sluice completion zsh": true, "sluice completion fish": true, "sluice completion powershell": true,
 	}
 	each(c.root(), func(cmd *cobra.Command) {

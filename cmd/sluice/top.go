@@ -18,13 +18,15 @@ import (
 func topCommand(c *cli) *cobra.Command {
 	place := letterPlace{c: c, live: true}
 	var every time.Duration
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the running daemon",
 		Long: `Watch the running daemon, until Ctrl-C: the rates of its routes, and what sluice status
-shows. In a pipe, print it again and again.`,
+shows. In a pipe, print it again and again. With --json, each look is one line.`,
 		Example: `  sluice top
-  sluice top --every 10s | tee watch.txt`,
+  sluice top --every 10s | tee watch.txt
+  sluice top --json | jq .reasons`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < 100*time.Millisecond {
@@ -35,7 +37,7 @@ shows. In a pipe, print it again and again.`,
 				return err
 			}
 			defer l.close() //nolint:errcheck // closes idle connections
-			return c.watch(cmd.Context(), every, func(ctx context.Context) (st page.Status, err error) {
+			return c.watch(cmd.Context(), every, asJSON, func(ctx context.Context) (st page.Status, err error) {
 				err = l.api.get(ctx, "GET", "/api/status", nil, &st)
 				return st, err
 			})
@@ -44,13 +46,14 @@ shows. In a pipe, print it again and again.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.DurationVar(&every, "every", 2*time.Second, "time between two looks")
+	fs.BoolVar(&asJSON, "json", false, "print a JSON object")
 	place.addLiveFlags(fs)
 	return cmd
 }
 
 // watch shows the status until ctx ends. A daemon that answers no more, as in a restart,
 // is asked again.
-func (c *cli) watch(ctx context.Context, every time.Duration, ask func(context.Context) (page.Status, error)) error {
+func (c *cli) watch(ctx context.Context, every time.Duration, asJSON bool, ask func(context.Context) (page.Status, error)) error {
 	for first := true; ; first = false {
 		st, err := ask(ctx)
 		switch {
@@ -59,21 +62,33 @@ func (c *cli) watch(ctx context.Context, every time.Duration, ask func(context.C
 		case err != nil && first:
 			return err
 		}
-		var text bytes.Buffer
-		if err != nil {
-			fmt.Fprintf(&text, "%s: no answer: %v\n", time.Now().Format(time.TimeOnly), err)
-		} else {
-			st.Rates(&text)
-			fmt.Fprintln(&text)
-			st.Text(&text)
-		}
-		if err := c.redraw(plainLines(text.String())); err != nil {
+		if err := c.look(st, err, asJSON); err != nil {
 			return err
 		}
 		if backoff.Sleep(ctx, every) != nil {
 			return nil
 		}
 	}
+}
+
+// look shows a status, or why there is none.
+func (c *cli) look(st page.Status, noAnswer error, asJSON bool) error {
+	var text bytes.Buffer
+	if noAnswer != nil {
+		fmt.Fprintf(&text, "%s: no answer: %v\n", time.Now().Format(time.TimeOnly), noAnswer)
+	}
+	switch {
+	case asJSON && noAnswer != nil:
+		_, err := io.WriteString(c.stderr, plainLines(text.String()))
+		return err
+	case asJSON:
+		return printLine(c.stdout, st)
+	case noAnswer == nil:
+		st.Rates(&text)
+		fmt.Fprintln(&text)
+		st.Text(&text)
+	}
+	return c.redraw(plainLines(text.String()))
 }
 
 // redraw shows a text in the place of the one before, as far as it fits on the terminal.

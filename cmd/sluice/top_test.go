@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func TestTop(t *testing.T) {
 		c := &cli{stdout: &out, stderr: &out}
 		ctx, cancel := context.WithCancel(t.Context())
 		looks := 0
-		err := c.watch(ctx, 2*time.Second, func(context.Context) (page.Status, error) {
+		err := c.watch(ctx, 2*time.Second, false, func(context.Context) (page.Status, error) {
 			switch looks++; looks {
 			case 2:
 				return page.Status{}, errors.New("connection refused")
@@ -31,8 +32,40 @@ func TestTop(t *testing.T) {
 			t.Errorf("%v after %d looks:\n%s", err, looks, text)
 		}
 		down := errors.New("nobody listens")
-		if err := c.watch(t.Context(), time.Second, func(context.Context) (page.Status, error) { return page.Status{}, down }); !errors.Is(err, down) {
+		if err := c.watch(t.Context(), time.Second, false, func(context.Context) (page.Status, error) { return page.Status{}, down }); !errors.Is(err, down) {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// With --json each status is a line, and nothing else is printed.
+func TestTopJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, problems strings.Builder
+		c := &cli{stdout: &out, stderr: &problems}
+		ctx, cancel := context.WithCancel(t.Context())
+		looks := 0
+		err := c.watch(ctx, time.Second, true, func(context.Context) (page.Status, error) {
+			switch looks++; looks {
+			case 2:
+				return page.Status{}, errors.New("connection refused")
+			case 4:
+				cancel()
+			}
+			return page.Status{Application: "shop", Routes: []page.Route{{Route: "a<b\x1b[31m"}}}, nil
+		})
+		if err != nil || strings.Count(problems.String(), "no answer: connection refused\n") != 1 {
+			t.Errorf("%v: %s", err, problems.String())
+		}
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		for _, line := range lines {
+			var st page.Status
+			if err := json.Unmarshal([]byte(line), &st); err != nil || st.Application != "shop" || !strings.Contains(line, "a<b") {
+				t.Errorf("%v: %s", err, line)
+			}
+		}
+		if len(lines) != 2 {
+			t.Errorf("%d lines: %q", len(lines), lines)
 		}
 	})
 }

@@ -34,7 +34,12 @@ func helm(t *testing.T) string { return goTool(t, "helm", "helm.sh/helm/v3/cmd/h
 // rendered are the chart's documents by kind.
 func rendered(t *testing.T, version string, args ...string) map[string]doc {
 	t.Helper()
-	out := must(t, helm(t), append([]string{"template", "search", chart, "--namespace", "n", "--kube-version", version}, args...)...)
+	return renderedAs(t, "search", version, args...)
+}
+
+func renderedAs(t *testing.T, release, version string, args ...string) map[string]doc {
+	t.Helper()
+	out := must(t, helm(t), append([]string{"template", release, chart, "--namespace", "n", "--kube-version", version}, args...)...)
 	validate(t, version, out)
 	all := map[string]doc{}
 	for d := yaml.NewDecoder(bytes.NewReader([]byte(out))); ; {
@@ -195,6 +200,9 @@ func TestHelmRefusesWhatCannotWork(t *testing.T) {
 		"no time to end":       {minimal, "--set", "graceMarginSeconds=0"},
 		"a misspelt log level": {minimal, "--set", "logLevel=verbose"},
 		"the file, twice":      {minimal, "--set", `configFiles.sluice\.yaml=x`},
+		"a label, a number":    {minimal, "--set", "podLabels.a=1"},
+		"a variable, a number": {minimal, "--set", "env[0].name=A,env[0].value=1"},
+		"a name with a dot":    {minimal, "--set", "fullnameOverride=a.b"},
 	} {
 		out, err := try(t, helm(t), append([]string{"template", "s", chart, "--kube-version", "1.37"}, args...)...)
 		if err == nil || !strings.Contains(out, "don't meet the specifications of the schema") {
@@ -211,6 +219,17 @@ func TestHelmSaysThatItNeedsAConfiguration(t *testing.T) {
 		t.Errorf("%v, want it to say what to set:\n%s", err, out)
 	}
 	must(t, helm(t), "lint", "--strict", chart)
+}
+
+// Helm takes names for releases that YAML reads as numbers, or that no Service can have.
+func TestHelmNamesOfReleases(t *testing.T) {
+	for release, name := range map[string]string{"123": "123-sluice", "1e3": "1e3-sluice", "team.orders": "team-orders-sluice", "sluice.2": "sluice-2"} {
+		docs := renderedAs(t, release, "1.37", "-f", full)
+		set := docs["StatefulSet"]
+		set.at("spec", "selector", "matchLabels", "app.kubernetes.io/instance").is(release)
+		set.at("spec", "serviceName").is(name)
+		docs["Service"].at("metadata", "name").is(name)
+	}
 }
 
 // The notes say how a StatefulSet whose fields cannot be changed is replaced.

@@ -1,12 +1,17 @@
-//go:build !linux
+//go:build !unix
 
 package localstack
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
-// childAttr asks for nothing: only Linux ends a child with its parent.
 func childAttr() *syscall.SysProcAttr { return nil }
 
-func (p *process) kill() {
-	p.cmd.Process.Kill() //nolint:errcheck // it may be gone by now
+func killChild(cmd *exec.Cmd) {
+	cmd.Process.Kill() //nolint:errcheck // it may be gone by now
 }
+
+// guard does nothing: there is no shell.
+func guard(*exec.Cmd, []string) (dismiss func(), err error) { return func() {}, nil }

@@ -18,6 +18,6 @@
 //
 // [FetchPackage] keeps packages of npm in the same cache, such as a browser for tests.
 //
-// [Stack.Stop] ends the servers. On Linux they also end when the process that
-// started them dies. Their output goes to files beside the cache.
+// [Stack.Stop] ends the servers. On Unix they also end when the process that started
+// them is killed. Their output goes to files beside the cache.
 package localstack

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -23,8 +22,8 @@ type process struct {
 	cmd      *exec.Cmd
 	endpoint string
 	logPath  string
-	data     string        // the folder of its documents, if it has any
-	done     chan struct{} // closed when the process is gone
+	data     string          // the folder of its documents, if it has any
+	done     <-chan struct{} // closed when the process is gone
 }
 
 var errPortTaken = errors.New("port taken by another process")
@@ -61,10 +60,8 @@ func launchOn(ctx context.Context, st start, port int, run string, timeout time.
 		endpoint: "http://127.0.0.1:" + strconv.Itoa(port),
 		logPath:  filepath.Join(run, srv.name+".log"),
 		data:     filepath.Join(run, srv.name),
-		done:     make(chan struct{}),
 	}
 	p.cmd.Dir = st.home
-	p.cmd.SysProcAttr = childAttr()
 	if err := p.begin(); err != nil {
 		return nil, fmt.Errorf("%s: %w", srv.name, err)
 	}
@@ -87,7 +84,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// begin starts the process and has a goroutine wait for it.
+// begin starts the process, with its output in its log.
 func (p *process) begin() error {
 	log, err := os.Create(p.logPath)
 	if err != nil {
@@ -95,20 +92,8 @@ func (p *process) begin() error {
 	}
 	defer log.Close()
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	started := make(chan error)
-	go func() {
-		// Pdeathsig is sent when the thread that started the child ends, not
-		// the process: this one must stay until the child is gone.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			p.cmd.Wait() //nolint:errcheck // its log shows how it ended
-			close(p.done)
-		}
-	}()
-	return <-started
+	p.done, err = StartChild(p.cmd)
+	return err
 }
 
 // awaitReady polls the server until it answers as srv says.
@@ -176,6 +161,15 @@ func (p *process) logEnd() string {
 // terminate asks the process to end; wait waits until it has, by force if need be.
 func (p *process) terminate() {
 	p.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may be gone already
+}
+
+// kill ends the process without a warning.
+func (p *process) kill() {
+	select {
+	case <-p.done: // its number may be another's by now
+	default:
+		killChild(p.cmd)
+	}
 }
 
 const grace = 5 * time.Second

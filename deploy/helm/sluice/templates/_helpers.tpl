@@ -2,20 +2,20 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The name of what is made: the release's, with the chart's unless it holds it. */}}
+{{/* The name of what is made: the release's, with the chart's unless it holds it. No name of a Service has a dot. */}}
 {{- define "sluice.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
 {{- else if contains (include "sluice.name" .) .Release.Name -}}
-{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- .Release.Name | replace "." "-" | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name (include "sluice.name" .) | trunc 52 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name (include "sluice.name" .) | replace "." "-" | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "sluice.selector" -}}
-app.kubernetes.io/name: {{ include "sluice.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "sluice.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "sluice.labels" -}}
