@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/internal/localstack"
 )
 
@@ -41,38 +42,48 @@ func main() {
 
 func command(stdout, stderr io.Writer) *cobra.Command {
 	var stay bool
+	var cache string
 	cmd := &cobra.Command{
 		Use:   "sluice-local",
 		Short: "Show a change of a DynamoDB table become a message, on this machine",
 		Long: `Start DynamoDB Local and ElasticMQ (SQS), make a table and a queue, run "sluice run", write
-an item, show its message, and end. Nothing is left but the servers' programs, in the
-user's cache folder for the next time.
+an item, show its message, and end. Nothing is left but the servers' programs, for the
+next time.
 
 It needs Java 17 or newer, and Maven for the first time; and sluice, in the same folder or
 on PATH. With SLUICE_TEST_DYNAMODB and SLUICE_TEST_SQS it uses these servers, such as those
 of the Docker bundle, and needs no Java.`,
 		Example: `  sluice-local
   sluice-local --stay     # then go on in another terminal`,
+		Version:       buildversion.Get(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), stdout, stderr, stay)
+			if cache == "" {
+				dir, err := localstack.UserDir()
+				if err != nil {
+					return err
+				}
+				cache = dir
+			}
+			return show(cmd.Context(), stdout, stderr, cache, stay)
 		},
 	}
 	cmd.Flags().BoolVar(&stay, "stay", false, "go on until Ctrl-C, and print what another terminal needs")
+	cmd.Flags().StringVar(&cache, "cache", "", "folder of the servers' programs (default: sluice/local in your cache folder)")
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	return cmd
 }
 
 // show does all, in a temporary folder.
-func show(ctx context.Context, stdout, stderr io.Writer, stay bool) (err error) {
+func show(ctx context.Context, stdout, stderr io.Writer, cache string, stay bool) (err error) {
 	program, err := findSluice()
 	if err != nil {
 		return err
 	}
-	stack, err := localstack.Start(ctx, localstack.Options{Log: stderr})
+	stack, err := localstack.Start(ctx, localstack.Options{Dir: cache, Log: stderr})
 	if err != nil {
 		return err
 	}

@@ -205,7 +205,7 @@ func TestServerThatEnds(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("JAVA_HOME", "")
 	t.Setenv(localstack.EnvSQS, "") // one of its own
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sluice-local"), "--stay")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sluice-local"), "--stay", "--cache", "../../.cache/local")
 	var problems strings.Builder
 	cmd.Stderr = &problems
 	out, err := cmd.StdoutPipe()

@@ -49,13 +49,66 @@ func TestWithoutSluice(t *testing.T) {
 
 // Without Java it downloads nothing, and names Docker as the other way.
 func TestWithoutJava(t *testing.T) {
-	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "sluice"), []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	_, err := tried(t, bin)
+	_, err := tried(t, scripts(t, map[string]string{"sluice": ""}))
 	if err == nil || !strings.Contains(err.Error(), "Java 17") || !strings.Contains(err.Error(), "docker compose") {
 		t.Errorf("it says %v", err)
+	}
+}
+
+// scripts are programs by their name, in a folder.
+func scripts(t *testing.T, of map[string]string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for name, script := range of {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+const java17 = `echo 'openjdk version "17.0.1"' >&2`
+
+// Without Maven it makes no folder for what it cannot fetch.
+func TestWithoutMaven(t *testing.T) {
+	out, err := tried(t, scripts(t, map[string]string{"sluice": "", "java": java17}))
+	if err == nil || !strings.Contains(err.Error(), "Maven is needed") || out != "" {
+		t.Errorf("it says %v, and prints %q", err, out)
+	}
+}
+
+// Programs in a folder that somebody put above the working directory do not run.
+func TestFetchesForTheUserAlone(t *testing.T) {
+	planted := t.TempDir()
+	pom := filepath.Join(planted, "deploy/local/elasticmq/pom.xml")
+	if err := os.MkdirAll(filepath.Dir(pom), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(pom, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvSQS, "JAVA_HOME"} {
+		t.Setenv(name, "")
+	}
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(home, "cache"))
+	t.Setenv("PATH", scripts(t, map[string]string{"sluice": "", "java": java17, "mvn": "exit 1"}))
+	t.Chdir(planted)
+	var out strings.Builder
+	cmd := command(&out, &out)
+	cmd.SetArgs(nil)
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(out.String(), "into "+home) {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+func TestVersion(t *testing.T) {
+	var out strings.Builder
+	cmd := command(&out, &out)
+	cmd.SetArgs([]string{"--version"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil || !strings.HasPrefix(out.String(), "sluice-local version ") {
+		t.Errorf("%v: %s", err, out.String())
 	}
 }
 

@@ -144,7 +144,7 @@ var rules = []rule{
 	// code imports them.
 	{pkgs: "deploy/..."},
 	{pkgs: "internal/localstack", ours: []string{"deploy/local", "internal/backoff"}},
-	{pkgs: "cmd/sluice-local", ours: []string{"internal/localstack"}}, // never part of sluice
+	{pkgs: "cmd/sluice-local", ours: []string{"internal/buildversion", "internal/localstack"}}, // never part of sluice
 	{pkgs: "internal/browsertest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/localtest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/recordtest", ours: []string{"."}},

@@ -15,7 +15,7 @@ import (
 // fetch returns the folder of a server or package that holds its lib/. If it is not in
 // the cache, fill makes lib/ in a folder first. The pin says which version it is.
 func fetch(ctx context.Context, o Options, name string, pin []byte, fill func(ctx context.Context, dir string) error) (string, error) {
-	home := filepath.Join(o.Dir, fmt.Sprintf("%s-%x", name, sha256.Sum256(pin))[:len(name)+13])
+	home := o.home(name, pin)
 	if complete(home) {
 		return home, nil
 	}
@@ -53,6 +53,10 @@ func fetch(ctx context.Context, o Options, name string, pin []byte, fill func(ct
 	return home, nil
 }
 
+func (o Options) home(name string, pin []byte) string {
+	return filepath.Join(o.Dir, fmt.Sprintf("%s-%.6x", name, sha256.Sum256(pin)))
+}
+
 func complete(home string) bool {
 	info, err := os.Stat(filepath.Join(home, "lib"))
 	return err == nil && info.IsDir()
@@ -63,11 +67,7 @@ func mavenResolve(ctx context.Context, pom []byte, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), pom, 0o600); err != nil {
 		return fmt.Errorf("cache folder: %w", err)
 	}
-	mvn, err := exec.LookPath("mvn")
-	if err != nil {
-		return &MissingToolError{Tool: maven}
-	}
-	cmd := exec.CommandContext(ctx, mvn, "-B", "-q",
+	cmd := exec.CommandContext(ctx, "mvn", "-B", "-q", "--strict-checksums",
 		"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
 		"-DoutputDirectory=lib", "-DincludeScope=runtime")
 	cmd.Dir = dir

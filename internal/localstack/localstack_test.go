@@ -392,14 +392,6 @@ func TestStartAllFailsAsOne(t *testing.T) {
 	}
 }
 
-func TestMissingMaven(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	var missing *MissingToolError
-	if err := mavenResolve(t.Context(), []byte("<project/>"), t.TempDir()); !errors.As(err, &missing) || missing.Tool != "Maven" {
-		t.Errorf("error %v, want that Maven is missing", err)
-	}
-}
-
 func TestMavenFailureShowsItsOutput(t *testing.T) {
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "mvn"), []byte("#!/bin/sh\necho '[ERROR] no such artifact'; exit 1\n"), 0o755); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -119,6 +120,9 @@ func prepare(ctx context.Context, o Options, srv server) (start, error) {
 	java, err := searchJava(ctx, srv.java, javaHomes)
 	if err != nil {
 		return start{}, err
+	}
+	if _, err := exec.LookPath("mvn"); err != nil && !complete(o.home(srv.name, srv.pom)) {
+		return start{}, &MissingToolError{Tool: maven}
 	}
 	st := start{server: srv, java: java}
 	st.home, err = fetch(ctx, o, srv.name, srv.pom, func(ctx context.Context, dir string) error { return mavenResolve(ctx, srv.pom, dir) })
@@ -268,6 +272,12 @@ func cacheDir() (string, error) {
 			break
 		}
 	}
+	return UserDir()
+}
+
+// UserDir is sluice/local in the user's cache directory: programs in the cache run, so
+// that a folder which others can write to is none.
+func UserDir() (string, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)

@@ -42,6 +42,7 @@ func (e *MissingToolError) Error() string {
   Debian, Ubuntu:  sudo apt-get install openjdk-17-jdk-headless maven
   macOS:           brew install openjdk@17 maven
   with Docker:     docker compose -f deploy/local/compose.yaml up -d
+                   (in a clone, or in the unpacked compose bundle of a release)
                    export %s=http://127.0.0.1:8000 %s=http://127.0.0.1:9324
                    export %s=http://127.0.0.1:9200 %s=http://127.0.0.1:9201`,
 		e.Tool, found, EnvDynamoDB, EnvSQS, EnvOpenSearch, EnvOpenSearch3)
