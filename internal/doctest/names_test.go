@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	series  = regexp.MustCompile(`\bsluice_[a-z0-9_]+\*?`)
+	series  = regexp.MustCompile(`\bsluice_[a-z][a-z0-9_]*\*?`)
 	setting = regexp.MustCompile(`\bSLUICE_[A-Z0-9_]+`)
 )
 
