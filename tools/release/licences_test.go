@@ -23,7 +23,7 @@ import (
 func TestLicencesOfAllThatIsLinked(t *testing.T) {
 	r := latest(t)
 	for _, target := range targets {
-		linked := linkedModules(t, r.path("%s.cdx.json", target))
+		list := r.path("%s.cdx.json", target)
 		archive := map[string][]byte{}
 		if target.os == "windows" {
 			archive = unZip(t, r.path("%s.zip", target))
@@ -32,10 +32,11 @@ func TestLicencesOfAllThatIsLinked(t *testing.T) {
 				archive[name] = e.data
 			}
 		}
-		linked.in(t, "archive for "+target.String(), archive[thirdParty])
+		linkedModules(t, list, "sluice", "sluice-local").in(t, "archive for "+target.String(), archive[thirdParty])
 		if target.os != "linux" {
 			continue
 		}
+		linked := linkedModules(t, list, "sluice")
 		for name, text := range map[string][]byte{
 			"deb":   debFile(t, r.path("%s.deb", target), copyrightPath),
 			"rpm":   rpmFile(t, r.path("%s.rpm", target), copyrightPath),
@@ -49,7 +50,7 @@ func TestLicencesOfAllThatIsLinked(t *testing.T) {
 	}
 	for _, name := range []string{"lambda_amd64", "lambda_arm64", "lambda-tracing_amd64", "lambda-tracing_arm64"} {
 		files := unZip(t, r.path("%s.zip", name))
-		linkedModules(t, r.path("%s.cdx.json", name)).in(t, name, files[thirdParty])
+		linkedModules(t, r.path("%s.cdx.json", name), "sluice-lambda").in(t, name, files[thirdParty])
 		if !bytes.Equal(files["LICENSE"], read(t, "../../LICENSE")) {
 			t.Errorf("%s has no licence of Sluice", name)
 		}
@@ -73,15 +74,32 @@ func (m modules) in(t *testing.T, name string, text []byte) {
 	}
 }
 
-func linkedModules(t *testing.T, bom string) modules {
+// linkedModules are those of programs that a list is of.
+func linkedModules(t *testing.T, bom string, programs ...string) modules {
 	t.Helper()
+	type component struct {
+		Ref           string `json:"bom-ref"`
+		Name, Version string
+	}
 	var list struct {
-		Components []struct{ Type, Name, Version string }
+		Components   []component
+		Dependencies []struct {
+			Ref       string
+			DependsOn []string
+		}
 	}
 	if err := json.Unmarshal(read(t, bom), &list); err != nil {
 		t.Fatal(err)
 	}
-	list.Components = slices.DeleteFunc(list.Components, func(c struct{ Type, Name, Version string }) bool { return c.Type != "library" })
+	linked := map[string]bool{}
+	for _, d := range list.Dependencies {
+		if _, program, _ := strings.Cut(d.Ref, "#cmd/"); slices.Contains(programs, program) {
+			for _, ref := range d.DependsOn {
+				linked[ref] = true
+			}
+		}
+	}
+	list.Components = slices.DeleteFunc(list.Components, func(c component) bool { return !linked[c.Ref] })
 	all := modules{}
 	args := []string{"mod", "download", "-json"}
 	for _, c := range list.Components {

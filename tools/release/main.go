@@ -29,6 +29,9 @@ func main() {
 	flag.Parse()
 	r, err := newRelease(".", *dist, *version)
 	if err == nil {
+		err = checkTree(r.root, "v"+r.version)
+	}
+	if err == nil {
 		err = r.run()
 	}
 	if err != nil {
@@ -74,9 +77,6 @@ func newRelease(root, dist, version string) (*release, error) {
 	}
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return nil, fmt.Errorf("VERSION=%q: want a version such as v0.1.0 or v0.1.0-rc.1", version)
-	}
-	if err := checkTree(root, version); err != nil {
-		return nil, err
 	}
 	epoch := os.Getenv("SOURCE_DATE_EPOCH")
 	if epoch == "" {

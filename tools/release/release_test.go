@@ -252,7 +252,7 @@ func TestDeb(t *testing.T) {
 		}
 		dpkg("-i", deb, "Status: install ok installed")
 		dpkg("-i", deb, "Status: install ok installed") // an upgrade's scripts
-		t.Cleanup(func() {
+		defer func() {
 			config := filepath.Join(root, "etc/sluice/sluice.yaml")
 			if err := os.WriteFile(config, nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -262,7 +262,7 @@ func TestDeb(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root, "usr/bin/sluice")); !os.IsNotExist(err) {
 				t.Errorf("a removed package leaves its program: %v", err)
 			}
-		})
+		}()
 	} else {
 		must(t, dpkg, "-x", deb, root)
 	}
@@ -344,8 +344,10 @@ func TestListsOfModules(t *testing.T) {
 	for _, path := range paths {
 		var bom struct {
 			SerialNumber string
-			Metadata     struct{ Component struct{ Name, Version, Purl string } }
-			Components   []struct{ Name, Version, Purl string }
+			Metadata     struct {
+				Component struct{ Name, Version, Purl string }
+			}
+			Components []struct{ Name, Version, Purl string }
 		}
 		if err := json.Unmarshal(read(t, path), &bom); err != nil {
 			t.Fatal(err)
