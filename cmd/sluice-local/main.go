@@ -36,9 +36,17 @@ func main() {
 		os.Exit(130)
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "sluice-local: %v\n", err)
+		if _, wrong := errors.AsType[*usageError](err); wrong {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
 }
+
+// usageError is of flags and arguments.
+type usageError struct{ error }
+
+func (e *usageError) Error() string { return e.error.Error() + "\nSee sluice-local --help." }
 
 func command(stdout, stderr io.Writer) *cobra.Command {
 	var stay bool
@@ -47,16 +55,21 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		Use:   "sluice-local",
 		Short: "Show a change of a DynamoDB table become a message, on this machine",
 		Long: `Start DynamoDB Local and ElasticMQ (SQS), make a table and a queue, run "sluice run", write
-an item, show its message, and end. Nothing is left but the servers' programs, for the
-next time.
+an item, show its message, and end. Only your cache folder keeps something: the servers'
+programs for the next time, and logs of servers that failed.
 
 It needs Java 17 or newer, and Maven for the first time; and sluice, in the same folder or
 on PATH. With SLUICE_TEST_DYNAMODB and SLUICE_TEST_SQS it uses these servers, such as those
 of the Docker bundle, and needs no Java.`,
 		Example: `  sluice-local
   sluice-local --stay     # then go on in another terminal`,
-		Version:       buildversion.Get(),
-		Args:          cobra.NoArgs,
+		Version: buildversion.Get(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return &usageError{err}
+			}
+			return nil
+		},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,6 +83,7 @@ of the Docker bundle, and needs no Java.`,
 			return show(cmd.Context(), stdout, stderr, cache, stay)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	cmd.Flags().BoolVar(&stay, "stay", false, "go on until Ctrl-C, and print what another terminal needs")
 	cmd.Flags().StringVar(&cache, "cache", "", "folder of the servers' programs (default: sluice/local in your cache folder)")
 	cmd.SetOut(stdout)

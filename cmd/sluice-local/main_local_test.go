@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,6 +174,18 @@ func TestKilled(t *testing.T) {
 	}
 	lines := bufio.NewScanner(out)
 	readUntil(lines, "stay ")
+	var other strings.Builder // what it prints for another terminal
+	for lines.Scan() {
+		fmt.Fprintln(&other, lines.Text())
+		if lines.Text() == "sluice status" {
+			break
+		}
+	}
+	terminal := exec.CommandContext(t.Context(), "sh", "-ec", other.String())
+	terminal.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if text, err := terminal.CombinedOutput(); err != nil || !strings.Contains(string(text), "local") {
+		t.Errorf("%s%v: %s", other.String(), err, text)
+	}
 	cmd.Process.Kill() //nolint:errcheck // below
 	cmd.Wait()         //nolint:errcheck // it was killed
 	select {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -100,6 +102,17 @@ func TestFetchesForTheUserAlone(t *testing.T) {
 	cmd.SetArgs(nil)
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(out.String(), "into "+home) {
 		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	for _, args := range [][]string{{"--stya"}, {"more"}} {
+		cmd := command(io.Discard, io.Discard)
+		cmd.SetArgs(args)
+		err := cmd.ExecuteContext(t.Context())
+		if _, wrong := errors.AsType[*usageError](err); !wrong || !strings.Contains(err.Error(), "--help") {
+			t.Errorf("%v: %v", args, err)
+		}
 	}
 }
 

@@ -89,7 +89,12 @@ func (s *session) run(ctx context.Context) error {
 	}
 	if s.stay {
 		s.say("stay", "Ctrl-C ends all. In another terminal:")
-		fmt.Fprint(s.out, "export "+strings.Join(s.environ(), " ")+"\nexport SLUICE_CONFIG="+quoted(s.config)+"\n")
+		fmt.Fprintf(s.out, `export %s
+export SLUICE_CONFIG=%s SLUICE_STATE=%s
+sluice status
+aws --endpoint-url $SLUICE_ENDPOINT_DYNAMODB dynamodb put-item --table-name %s --item '{"pk":{"S":"o-3"},"entityType":{"S":"order"}}'
+aws --endpoint-url $SLUICE_ENDPOINT_SQS sqs receive-message --queue-url %s
+`, strings.Join(s.environ(), " "), quoted(s.config), quoted(s.state()), s.table, s.queueURL)
 		<-ctx.Done()
 		return s.because(ctx, nil)
 	}
@@ -167,17 +172,23 @@ routes:
 // environ is what sluice needs to reach the servers.
 func (s *session) environ() []string {
 	return []string{
-		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_SESSION_TOKEN=",
+		"AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_SESSION_TOKEN=",
 		"SLUICE_ENDPOINT_DYNAMODB=" + s.stack.DynamoDB, "SLUICE_ENDPOINT_SQS=" + s.stack.SQS,
 	}
 }
+
+func (s *session) state() string { return filepath.Join(s.dir, "state.db") }
 
 // quoted is one word of a shell: a temporary folder may have a space.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // start starts the daemon. wait waits for its end, which is an error unless ctx ended it.
 func (s *session) start(ctx context.Context) (wait func() error, err error) {
-	cmd := exec.CommandContext(ctx, s.program, "run", "--config", s.config, "--state", filepath.Join(s.dir, "state.db"), "--listen", "off")
+	listen := "off"
+	if s.stay {
+		listen = "127.0.0.1:0"
+	}
+	cmd := exec.CommandContext(ctx, s.program, "run", "--config", s.config, "--state", s.state(), "--listen", listen)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { // settings of other daemons
 		return strings.HasPrefix(v, "SLUICE_") || strings.HasPrefix(v, "AWS_") || strings.HasPrefix(v, "OTEL_")
 	}), s.environ()...)

@@ -41,7 +41,7 @@ func fetch(ctx context.Context, o Options, name string, pin []byte, fill func(ct
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)
 	}
-	fmt.Fprintf(o.Log, "fetching %s into %s (once)\n", name, o.Dir)
+	fmt.Fprintf(o.Log, "fetching %s into %s (once, about a minute)\n", name, o.Dir)
 	begin := time.Now()
 	if err := fill(ctx, tmp); err != nil {
 		return "", fmt.Errorf("fetching %s: %w", name, err)
@@ -67,7 +67,7 @@ func mavenResolve(ctx context.Context, pom []byte, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), pom, 0o600); err != nil {
 		return fmt.Errorf("cache folder: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "mvn", "-B", "-q", "--strict-checksums",
+	cmd := exec.CommandContext(ctx, "mvn", "-B", "-q", "-Dstyle.color=never", "--strict-checksums",
 		"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
 		"-DoutputDirectory=lib", "-DincludeScope=runtime")
 	cmd.Dir = dir

@@ -48,6 +48,10 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		o.Dir = dir
 	}
+	var err error
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil { // servers run in folders of their own
+		return o, fmt.Errorf("cache folder: %w", err)
+	}
 	return o, nil
 }
 
@@ -103,6 +107,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	if err := s.startAll(ctx, o, starts); err != nil {
 		s.Stop()
+		if ctx.Err() != nil {
+			os.RemoveAll(s.LogDir) //nolint:errcheck // later runs remove old ones
+		}
 		return nil, fmt.Errorf("local stack: %w", err)
 	}
 	return s, nil

@@ -50,7 +50,7 @@ func programs(t *testing.T, dir string) (old, next string) {
 	if err != nil || len(archives) != 1 {
 		t.Fatalf("archives %v, %v: run make release", archives, err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", archives[0], "-C", dir, "sluice").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", archives[0], "-C", dir, "--strip-components=1").CombinedOutput(); err != nil {
 		t.Fatalf("tar: %v\n%s", err, out)
 	}
 	return filepath.Join(dir, "sluice"), next

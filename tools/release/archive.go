@@ -39,6 +39,9 @@ func (r *release) archives() error {
 			return err
 		}
 		files = append(append(files, licences), r.docs...)
+		for i := range files {
+			files[i].name = r.folder(t) + files[i].name
+		}
 		if t.os == "windows" {
 			err = r.zip(r.path("%s.zip", t), files)
 		} else {
@@ -50,6 +53,9 @@ func (r *release) archives() error {
 	}
 	return nil
 }
+
+// folder is the only one at the top of an archive.
+func (r *release) folder(t target) string { return filepath.Base(r.path("%s", t)) + "/" }
 
 func (r *release) tarGz(to string, files []file) error {
 	return create(to, func(w io.Writer) error {

@@ -38,7 +38,8 @@ func (r *release) chart() error {
 // the build.
 func (r *release) compose() error {
 	const built = "    build:\n      context: ../..\n      dockerfile: deploy/docker/Dockerfile\n    image: sluice\n"
-	var files []file
+	files := []file{r.licence()}
+	files[0].name = "sluice_" + r.version + "_compose/LICENSE"
 	for _, name := range []string{"deploy/compose", "deploy/local/compose.yaml", "deploy/local/env.sh", "deploy/prometheus/alerts.yaml", "deploy/grafana/sluice.json"} {
 		some, err := r.tree(name)
 		if err != nil {

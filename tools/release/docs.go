@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/cpuguy83/go-md2man/v2/md2man"
@@ -32,43 +33,53 @@ func (r *release) readDocs() error {
 		}
 		r.docs = append(r.docs, file{name: "completions/" + c.name, data: out, mode: 0o644})
 	}
-	text, err := os.ReadFile(filepath.Join(r.root, "docs/cli.md"))
-	if err != nil {
-		return err
-	}
-	pages, err := r.manuals(string(text))
+	pages, err := r.manuals(func(args ...string) (string, error) {
+		out, err := exec.Command(command, append(args, "--help")...).Output() //nolint:gosec // just built
+		return string(out), err
+	})
 	r.docs = append(r.docs, pages...)
 	return err
 }
 
-// manuals are the sections of docs/cli.md, which is made of the commands' own help,
-// as manual pages: sluice(1) with the common flags, and one for each command.
-func (r *release) manuals(cli string) ([]file, error) {
-	intro, rest, ok := strings.Cut(cli, "\n## Common flags\n")
-	_, intro, made := strings.Cut(intro, "-->\n")
-	sections := strings.Split(rest, "\n## ")
-	if !ok || !made || len(sections) < 20 {
-		return nil, fmt.Errorf("docs/cli.md has %d sections behind Common flags: it no longer has the form that manual pages are made of", len(sections)-1)
-	}
-	var pages []file
-	var all strings.Builder
-	for _, s := range sections[1:] {
-		title, body, _ := strings.Cut(s, "\n")
-		page := strings.ReplaceAll(title, " ", "-")
-		fmt.Fprintf(&all, "**%s**(1)\n\n", page)
-		pages = append(pages, r.manual(page, body, "Common flags are in **sluice**(1)."))
-	}
-	first := r.manual("sluice", intro+"\n# COMMON FLAGS\n"+sections[0], all.String())
-	return append([]file{first}, pages...), nil
+// manuals are manual pages of all commands, made of their own help.
+func (r *release) manuals(help func(args ...string) (string, error)) ([]file, error) {
+	return r.manual(help, nil, "react to changes in DynamoDB tables")
 }
 
-// relative are links between documents of the repository, which a manual page has not.
-var relative = regexp.MustCompile(`\[([^\]]*)\]\((?:[^):]*)\)`)
+// section is a heading of the help, with what is below it.
+var section = regexp.MustCompile(`(?m)^([A-Z][A-Za-z ]*):\n((?:(?: .*)?\n)+)`)
 
-func (r *release) manual(page, body, seeAlso string) file {
-	body = relative.ReplaceAllString(strings.TrimSpace(body), "$1")
-	short, _, _ := strings.Cut(strings.Join(strings.Fields(body), " "), ". ")
-	text := fmt.Sprintf("%% %q \"1\" %q \"Sluice %s\" \"Sluice\"\n\n# NAME\n%s - %s\n\n# DESCRIPTION\n%s\n\n# SEE ALSO\n%s\n",
-		strings.ToUpper(page), r.at.Format("January 2006"), r.version, page, strings.TrimSuffix(short, "."), body, seeAlso)
-	return file{name: "man/" + page + ".1", data: md2man.Render([]byte(text)), mode: 0o644}
+// manual is the page of a command, and those of the commands below it.
+func (r *release) manual(help func(args ...string) (string, error), args []string, short string) ([]file, error) {
+	text, err := help(args...)
+	description, rest, ok := strings.Cut(text, "\nUsage:\n")
+	if err != nil || !ok {
+		return nil, fmt.Errorf("sluice %s --help has no usage: %w\n%s", strings.Join(args, " "), err, text)
+	}
+	page := strings.Join(append([]string{"sluice"}, args...), "-")
+	var body strings.Builder
+	fmt.Fprintf(&body, "%% %q \"1\" %q \"Sluice %s\" \"Sluice\"\n\n# NAME\n%s - %s\n\n# DESCRIPTION\n```\n%s\n```\n",
+		strings.ToUpper(page), r.at.Format("January 2006"), r.version, page, short, strings.TrimSpace(description))
+	var below []file
+	for _, s := range section.FindAllStringSubmatch("Usage:\n"+rest, -1) {
+		fmt.Fprintf(&body, "\n# %s\n```\n%s\n```\n", strings.ToUpper(s[1]), strings.TrimRight(s[2], "\n"))
+		if s[1] != "Available Commands" {
+			continue
+		}
+		for line := range strings.Lines(s[2]) {
+			name, short, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if name == "" || name == "help" || name == "completion" {
+				continue
+			}
+			pages, err := r.manual(help, append(slices.Clone(args), name), strings.TrimSpace(short))
+			if err != nil {
+				return nil, err
+			}
+			below = append(below, pages...)
+		}
+	}
+	if len(args) > 0 {
+		fmt.Fprintf(&body, "\n# SEE ALSO\n**%s**(1)\n", strings.Join(append([]string{"sluice"}, args[:len(args)-1]...), "-"))
+	}
+	return append([]file{{name: "man/" + page + ".1", data: md2man.Render([]byte(body.String())), mode: 0o644}}, below...), nil
 }

@@ -32,7 +32,7 @@ func TestLicencesOfAllThatIsLinked(t *testing.T) {
 				archive[name] = e.data
 			}
 		}
-		linkedModules(t, list, "sluice", "sluice-local").in(t, "archive for "+target.String(), archive[thirdParty])
+		linkedModules(t, list, "sluice", "sluice-local").in(t, "archive for "+target.String(), archive[r.folder(target)+thirdParty])
 		if target.os != "linux" {
 			continue
 		}

@@ -148,11 +148,17 @@ func TestArchives(t *testing.T) {
 			if err := z.Close(); err != nil {
 				t.Fatal(err)
 			}
-			names["sluice"], names["sluice-local"] = names["sluice.exe"], names["sluice-local.exe"]
 		} else {
 			for name, e := range unTarGz(t, read(t, r.path("%s.tar.gz", target))) {
 				names[name] = len(e.data)
 			}
+		}
+		for name, size := range maps.Clone(names) {
+			inside, ok := strings.CutPrefix(name, r.folder(target))
+			if !ok {
+				t.Errorf("%s: %s is in no folder of its own", target, name)
+			}
+			names[strings.TrimSuffix(inside, ".exe")] = size
 		}
 		for _, want := range []string{"sluice", "sluice-local", "LICENSE", thirdParty, "CHANGELOG.md", "completions/sluice.bash", "completions/_sluice", "completions/sluice.fish", "completions/sluice.ps1", "man/sluice.1", "man/sluice-dlq.1"} {
 			if names[want] == 0 {
@@ -167,12 +173,13 @@ func TestArchives(t *testing.T) {
 
 func TestTheBinarySaysItsVersion(t *testing.T) {
 	r := latest(t)
-	archive := unTarGz(t, read(t, r.path("%s_%s.tar.gz", runtime.GOOS, runtime.GOARCH)))
-	if archive["sluice"].Mode != 0o755 {
-		t.Errorf("mode %o", archive["sluice"].Mode)
+	host := target{runtime.GOOS, runtime.GOARCH}
+	program := unTarGz(t, read(t, r.path("%s.tar.gz", host)))[r.folder(host)+"sluice"]
+	if program.Mode != 0o755 {
+		t.Errorf("mode %o", program.Mode)
 	}
 	binary := filepath.Join(t.TempDir(), "sluice")
-	if err := os.WriteFile(binary, archive["sluice"].data, 0o700); err != nil { //nolint:gosec // it runs
+	if err := os.WriteFile(binary, program.data, 0o700); err != nil { //nolint:gosec // it runs
 		t.Fatal(err)
 	}
 	compiler, err := r.goEnv("GOVERSION") // not always that of this test: its module may want a newer one
@@ -187,26 +194,31 @@ func TestTheBinarySaysItsVersion(t *testing.T) {
 
 func TestManualPages(t *testing.T) {
 	r := latest(t)
-	text, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
+	pages := map[string]string{}
+	for name, e := range unTarGz(t, read(t, r.path("linux_amd64.tar.gz"))) {
+		if page, ok := strings.CutPrefix(name, r.folder(target{"linux", "amd64"})+"man/"); ok && page != "" {
+			pages[page] = string(e.data)
+		}
 	}
-	pages, err := r.manuals(string(text))
-	if err != nil {
-		t.Fatal(err)
+	for page, want := range map[string]string{
+		"sluice.1": ".SH AVAILABLE COMMANDS", "sluice-run.1": "serve Go's profiles", "sluice-dlq-list.1": ".SH EXAMPLES", "sluice-state-import-kcl.1": ".SH USAGE",
+	} {
+		if !strings.Contains(strings.ReplaceAll(pages[page], `\(cq`, "'"), want) {
+			t.Errorf("%s lacks %q:\n%s", page, want, pages[page])
+		}
 	}
-	for _, p := range pages {
+	for page, text := range pages {
 		// NAME is what apropos finds: one line.
-		page := strings.TrimSuffix(filepath.Base(p.name), ".1")
-		if _, name, _ := strings.Cut(string(p.data), ".SH NAME\n"); !strings.HasPrefix(name, page+` \- `) {
-			t.Errorf("%s: the section NAME begins with %.60q", p.name, name)
-		}
-		if strings.Contains(string(p.data), ".md#") {
-			t.Errorf("%s: a link to a file of the repository", p.name)
+		name, _, _ := strings.Cut(page, ".")
+		if _, line, _ := strings.Cut(text, ".SH NAME\n"); !strings.HasPrefix(line, name+` \- `) {
+			t.Errorf("%s: the section NAME begins with %.60q", page, line)
 		}
 	}
-	if _, err := r.manuals("# The command line\n"); err == nil {
-		t.Error("manual pages were made of a file without commands")
+	if len(pages) < 40 {
+		t.Errorf("%d manual pages: %q", len(pages), slices.Sorted(maps.Keys(pages)))
+	}
+	if _, err := r.manuals(func(...string) (string, error) { return "help", nil }); err == nil {
+		t.Error("manual pages were made of a help without usage")
 	}
 }
 
