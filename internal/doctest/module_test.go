@@ -38,7 +38,7 @@ func TestModuleForOthers(t *testing.T) {
 		}
 	}
 	const install = "go install " + module + "/cmd/sluice@latest"
-	if program == "" || !strings.Contains(steps, "go get "+module+"@latest\n") || !strings.Contains(readme, install+"\n") {
+	if program == "" || !strings.Contains(steps, "go get "+module+"@latest\n") || !strings.Contains(readme, "`"+install+"`\n") {
 		t.Fatalf("README.md lacks a program, its go get %s@latest, or %s", module, install)
 	}
 
