@@ -221,9 +221,10 @@ func TestHelmSaysThatItNeedsAConfiguration(t *testing.T) {
 	must(t, helm(t), "lint", "--strict", chart)
 }
 
-// Helm takes names for releases that YAML reads as numbers, or that no Service can have.
+// Helm takes names for releases that YAML reads as numbers, or that no Service can have:
+// RFC 1035 labels, and from Kubernetes 1.34 to 1.37 step by step RFC 1123's (KEP-5311).
 func TestHelmNamesOfReleases(t *testing.T) {
-	for release, name := range map[string]string{"123": "123-sluice", "1e3": "1e3-sluice", "team.orders": "team-orders-sluice", "sluice.2": "sluice-2"} {
+	for release, name := range map[string]string{"123": "r123-sluice", "1e3": "r1e3-sluice", "team.orders": "team-orders-sluice", "sluice.2": "sluice-2"} {
 		docs := renderedAs(t, release, "1.37", "-f", full)
 		set := docs["StatefulSet"]
 		set.at("spec", "selector", "matchLabels", "app.kubernetes.io/instance").is(release)

@@ -26,7 +26,7 @@ func guard(child *exec.Cmd, files []string) (dismiss func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	const script = `read -r end; kill -9 "-$0"; rm -rf "$@"`
+	const script = `read -r end; kill -9 "-$0"; rm -rf -- "$@"`
 	sh := exec.Command("/bin/sh", append([]string{"-c", script, strconv.Itoa(child.Process.Pid)}, files...)...)
 	sh.Stdin, sh.SysProcAttr = read, childAttr()
 	err = sh.Start()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A starter that is killed cannot stop its servers; the kernel does.
+// A starter that is killed cannot stop its servers; a shell of each does.
 func TestServersEndWithTheirParent(t *testing.T) {
 	parent := exec.Command(os.Args[0], t.TempDir())
 	parent.Env = append(os.Environ(), roleEnv+"=parent")

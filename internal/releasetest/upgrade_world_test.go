@@ -42,7 +42,8 @@ routes:
 type upgrade struct {
 	*testing.T
 	dir, state string
-	old, next  string // programs
+	drained    []func() bool // whether all messages of a queue are counted
+	old, next  string        // programs
 	tables     []string
 	env        []string
 	db         *dynamodb.Client
@@ -126,6 +127,10 @@ func (u *upgrade) consume(name string, do func(change)) string {
 				}
 			}
 		}
+	})
+	u.drained = append(u.drained, func() bool {
+		out, err := client.GetQueueAttributes(u.Context(), &sqs.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+		return err == nil && out.Attributes["ApproximateNumberOfMessages"] == "0" && out.Attributes["ApproximateNumberOfMessagesNotVisible"] == "0"
 	})
 	u.Cleanup(func() {
 		cancel()
@@ -243,8 +248,17 @@ func (u *upgrade) count() (n int) {
 	return n
 }
 
-// repeated is how many messages came more than once.
+// repeated is how many messages came more than once, of those that daemons have sent.
 func (u *upgrade) repeated() (n int) {
+	u.Helper()
+	for _, drained := range u.drained {
+		localtest.Await(u, "all messages", func() string {
+			if drained() {
+				return ""
+			}
+			return "some are in the queue"
+		})
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, times := range u.times {

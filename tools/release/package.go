@@ -20,11 +20,14 @@ import (
 // group's. The unit's dynamic user takes the account of that name.
 const sysusers = "u sluice - \"Sluice\" /var/lib/sluice\n"
 
+// With DPKG_ROOT another system is being put together: the scripts run outside of it.
+//
 // The package does not start the daemon: there is no configuration yet. An upgrade
 // restarts a running daemon. A service that does not start, or stop, is no reason for
 // a package to stay half installed: its own log says why.
 const afterInstall = `#!/bin/sh
 set -e
+if [ -n "$DPKG_ROOT" ]; then exit 0; fi
 if command -v systemd-sysusers >/dev/null; then systemd-sysusers sluice.conf || true; fi
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload
@@ -36,11 +39,13 @@ fi
 const beforeRemove = `#!/bin/sh
 set -e
 case "$1" in remove|0) ;; *) exit 0 ;; esac
+if [ -n "$DPKG_ROOT" ]; then exit 0; fi
 if [ -d /run/systemd/system ]; then systemctl disable --now sluice.service || true; fi
 `
 
 const afterRemove = `#!/bin/sh
 set -e
+if [ -n "$DPKG_ROOT" ]; then exit 0; fi
 if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 `
 

@@ -243,8 +243,8 @@ func TestDeb(t *testing.T) {
 			}
 		}
 	}
-	// As root dpkg installs into a folder; its scripts find no systemd there. Others
-	// unpack.
+	// As root dpkg installs into a folder, and its scripts, which run outside of it, leave
+	// this system alone. Others unpack.
 	root := t.TempDir()
 	deb := r.path("linux_%s.deb", runtime.GOARCH)
 	if os.Getuid() == 0 {

@@ -2,14 +2,16 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The name of what is made: the release's, with the chart's unless it holds it. No name of a Service has a dot. */}}
+{{/* The name of what is made: the release's, with the chart's unless it holds it. A Service's name has no dot, and begins with a letter. */}}
 {{- define "sluice.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
-{{- else if contains (include "sluice.name" .) .Release.Name -}}
-{{- .Release.Name | replace "." "-" | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name (include "sluice.name" .) | replace "." "-" | trunc 52 | trimSuffix "-" -}}
+{{- $name := .Release.Name | replace "." "-" -}}
+{{- if not (contains (include "sluice.name" .) $name) -}}
+{{- $name = printf "%s-%s" $name (include "sluice.name" .) -}}
+{{- end -}}
+{{- regexReplaceAll "^([0-9])" $name "r${1}" | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
