@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,7 +26,7 @@ type Routes struct {
 // RouteStatus is one route, as one daemon knows it, or as the state has it.
 type RouteStatus struct {
 	Route       string    `json:"route"`
-	State       string    `json:"state,omitempty"` // see [flow.State]; empty if no daemon was asked
+	State       string    `json:"state,omitempty"` // see [flow.State]; empty if no daemon was asked, or it has no such route
 	Failing     int       `json:"failingItems"`
 	Waiting     int       `json:"waitingRecords"`
 	Paused      bool      `json:"paused"`
@@ -106,6 +107,26 @@ func (t *throttles) status(s flow.RouteState) RouteStatus {
 	return r
 }
 
+// list has the routes, and behind them the pauses of routes that this daemon does not
+// have, such as one that a reload renamed.
+func (t *throttles) list() Routes {
+	all := Routes{Routes: []RouteStatus{}}
+	have := make(map[string]bool)
+	for _, s := range t.states() {
+		all.Routes = append(all.Routes, t.status(s))
+		have[s.Route] = true
+	}
+	t.mu.Lock()
+	paused := slices.Sorted(maps.Keys(t.known))
+	t.mu.Unlock()
+	for _, route := range paused {
+		if p, left, ok := t.pauseOf(route); ok && !have[route] {
+			all.Routes = append(all.Routes, StatusOf(p, left))
+		}
+	}
+	return all
+}
+
 // Pausing serves the routes of a group, whose pauses are in a store that no other process
 // changes. file and application are as for [Parking].
 func Pausing(file, application string, store state.Values, group *flow.Group, logger *slog.Logger) http.Handler {
@@ -127,11 +148,7 @@ func (t *throttles) routes(stateFile string) http.Handler {
 		})
 	}
 	handle("GET /routes", nil, func(w http.ResponseWriter, _ *http.Request, _ url.Values) error {
-		all := Routes{Routes: []RouteStatus{}}
-		for _, s := range t.states() {
-			all.Routes = append(all.Routes, t.status(s))
-		}
-		return answer(w, all)
+		return answer(w, t.list())
 	})
 	for action, parameters := range map[string][]string{"pause": {"route", "for"}, "slow": {"route", "for", "concurrency", "rate"}, "resume": {"route"}} {
 		handle("POST /routes/"+action, parameters, func(w http.ResponseWriter, r *http.Request, q url.Values) error {

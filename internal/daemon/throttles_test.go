@@ -461,6 +461,9 @@ func TestPausesOfANewGroup(t *testing.T) {
 	if s := next.States(); s[0].Throttle.Paused || !s[1].Throttle.Paused {
 		t.Errorf("a %+v, b %+v: want b alone paused", s[0].Throttle, s[1].Throttle)
 	}
+	if all := th.list().Routes; len(all) != 3 || all[1].Route != "b" || !all[1].Paused || all[2].Route != "renamed" || !all[2].Paused || all[2].State != "" {
+		t.Errorf("listed: %+v, want the pause of the renamed route, too", all)
+	}
 	if text := log.String(); strings.Count(text, "a route that this daemon does not have") != 1 || !strings.Contains(text, "route=renamed") {
 		t.Errorf("it logs %q", text)
 	}
