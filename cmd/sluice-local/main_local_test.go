@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,10 +94,27 @@ func programs(t *testing.T) (folder string) {
 	return folder
 }
 
-// readUntil reads lines up to one that begins so.
+// readUntil reads lines until one begins so.
 func readUntil(lines *bufio.Scanner, begin string) {
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), begin) {
 	}
+}
+
+// staying starts the program with --stay, and returns its output behind that word.
+func staying(t *testing.T, bin string, problems io.Writer, args ...string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sluice-local"), append(args, "--stay")...)
+	cmd.Stderr = problems
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	readUntil(lines, "stay ")
+	return cmd, lines
 }
 
 // A terminal that is closed, or an output that nobody reads, leaves no daemon and no file.
@@ -163,17 +181,8 @@ func TestKilled(t *testing.T) {
 		defer close(ended)
 		os.ReadFile(alive) //nolint:errcheck // it has nothing, and an end
 	}()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sluice-local"), "--stay")
-	cmd.Env, cmd.Stderr = append(os.Environ(), "TMPDIR="+tmp), os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	readUntil(lines, "stay ")
+	t.Setenv("TMPDIR", tmp)
+	cmd, lines := staying(t, bin, os.Stderr)
 	var other strings.Builder // what it prints for another terminal
 	for lines.Scan() {
 		fmt.Fprintln(&other, lines.Text())
@@ -218,18 +227,8 @@ func TestServerThatEnds(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("JAVA_HOME", "")
 	t.Setenv(localstack.EnvSQS, "") // one of its own
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sluice-local"), "--stay", "--cache", "../../.cache/local")
 	var problems strings.Builder
-	cmd.Stderr = &problems
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	readUntil(lines, "stay ")
+	cmd, lines := staying(t, bin, &problems, "--cache", "../../.cache/local")
 	text, err := os.ReadFile(number)
 	if err != nil {
 		t.Fatal(err, problems.String())

@@ -71,7 +71,7 @@ func (c *cli) watch(ctx context.Context, every time.Duration, asJSON bool, ask f
 	}
 }
 
-// look shows a status, or why there is none.
+// look shows a status, or why the daemon gave none.
 func (c *cli) look(st page.Status, noAnswer error, asJSON bool) error {
 	var text bytes.Buffer
 	if noAnswer != nil {

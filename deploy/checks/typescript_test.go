@@ -228,7 +228,7 @@ func TestSSTMakesWhatTheSAMTemplateHas(t *testing.T) {
 	for _, s := range function.at("permissions").list() {
 		have = append(have, statement(s.at("actions"), s.at("resources", 0).text()))
 	}
-	sam.allows(t, nil, have) // SST adds those that read the stream
+	sam.allows(t, nil, have) // SST adds the statements for reading the stream
 }
 
 // settings are those of the SAM template, with the defaults of its parameters.
@@ -279,7 +279,7 @@ func samSettings(t *testing.T) settings {
 	return s
 }
 
-// mapping compares all settings but those that name resources.
+// mapping compares all settings but names of resources.
 func (s settings) mapping(t *testing.T, have doc) {
 	t.Helper()
 	n := 0

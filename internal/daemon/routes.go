@@ -108,7 +108,7 @@ func (t *throttles) status(s flow.RouteState) RouteStatus {
 }
 
 // list has the routes, and behind them the pauses of routes that this daemon does not
-// have, such as one that a reload renamed.
+// have, for example since a reload renamed the route.
 func (t *throttles) list() Routes {
 	all := Routes{Routes: []RouteStatus{}}
 	have := make(map[string]bool)

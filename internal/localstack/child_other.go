@@ -13,5 +13,5 @@ func killChild(cmd *exec.Cmd) {
 	cmd.Process.Kill() //nolint:errcheck // it may be gone by now
 }
 
-// guard does nothing: there is no shell.
+// guard does nothing: these systems have no shell.
 func guard(*exec.Cmd, []string) (dismiss func(), err error) { return func() {}, nil }

@@ -30,7 +30,7 @@ func TestProofUpgradeOfADaemon(t *testing.T) {
 	p := u.start(u.old)
 	u.park(u.old, "bad-1")
 	u.run(u.old, "route", "pause", "held", "--for", "12h")
-	u.put(u.tables[0], "held", "held-1", 1) // the position stays before it, with what is settled ahead
+	u.put(u.tables[0], "held", "held-1", 1) // the position stays before it, and names later records as settled
 	u.more(p)
 	u.end(p)
 	if u.agree(1, 1); len(addedInFile(t, state)) > 0 {
@@ -59,7 +59,7 @@ func TestProofUpgradeOfADaemon(t *testing.T) {
 	u.end(p)
 	u.agree(2, 3)
 	if have := addedInFile(t, state); have["shards"] != 0 || have["letters"] != 1 || have["values"] != 0 {
-		t.Errorf("the new field is in %v: want it in the letter alone that the old version has not written again", have)
+		t.Errorf("the new field is in %v: want it only in the letter that the old version has not written again", have)
 	}
 	if n := u.repeated(); n > 0 {
 		t.Errorf("orderly ends have repeated %d changes", n)
@@ -88,7 +88,7 @@ func TestProofUpgradeOfADaemon(t *testing.T) {
 	p = u.start(u.old)
 	u.run(u.old, "route", "resume", "held")
 	stopWriting = u.write()
-	localtest.Await(t, "changes after those that repeat", func() string { return u.below(before+100, p) })
+	localtest.Await(t, "changes behind the repeated ones", func() string { return u.below(before+100, p) })
 	stopWriting()
 	u.caughtUp(p)
 	u.end(p)

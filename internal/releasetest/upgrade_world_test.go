@@ -248,7 +248,7 @@ func (u *upgrade) count() (n int) {
 	return n
 }
 
-// repeated is how many messages came more than once, of those that daemons have sent.
+// repeated is how many messages came more than once, when the queues are empty.
 func (u *upgrade) repeated() (n int) {
 	u.Helper()
 	for _, drained := range u.drained {

@@ -44,7 +44,7 @@ type storedMember struct {
 	Released uint64 `dynamodbav:"released,omitempty"`
 	Takes    bool   `dynamodbav:"takes"`  // shards that others offer
 	Shards   int    `dynamodbav:"shards"` // that it has, or was offered
-	Work     int    `dynamodbav:"work"`   // of those that it has; see Moves
+	Work     int    `dynamodbav:"work"`   // of the shards that it has; see Moves
 	// Offers are shards that others will soon release for the owner, by stream. Its
 	// next heartbeat takes them out.
 	Offers map[string][]string `dynamodbav:"offers"`

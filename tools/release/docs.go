@@ -46,7 +46,7 @@ func (r *release) manuals(help func(args ...string) (string, error)) ([]file, er
 	return r.manual(help, nil, "react to changes in DynamoDB tables")
 }
 
-// section is a heading of the help, with what is below it.
+// section is a heading of the help, with the text below it.
 var section = regexp.MustCompile(`(?m)^([A-Z][A-Za-z ]*):\n((?:(?: .*)?\n)+)`)
 
 // manual is the page of a command, and those of the commands below it.

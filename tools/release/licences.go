@@ -22,7 +22,7 @@ const thirdParty = "THIRD_PARTY_LICENSES"
 // licences are the texts that the licences of linked modules, and of Go, want beside
 // programs. Modules with the same text share it.
 func (r *release) licences(programs ...string) (file, error) {
-	folders := map[string]string{} // by what is written of a module
+	folders := map[string]string{} // by the path and version of a module
 	goroot, err := r.goEnv("GOROOT")
 	if err != nil {
 		return file{}, err

@@ -57,7 +57,7 @@ func TestLicencesOfAllThatIsLinked(t *testing.T) {
 	}
 }
 
-// modules have texts, by what is written of a module.
+// modules have licence texts, by path and version.
 type modules map[string][]string
 
 func (m modules) in(t *testing.T, name string, text []byte) {

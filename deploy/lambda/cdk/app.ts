@@ -62,7 +62,7 @@ const sluice = new lambda.Function(stack, "Function", {
 sluice.addEventSource(new DynamoEventSource(table, {
   // Without it the answer is not read, and records that failed are lost.
   reportBatchItemFailures: true,
-  // LATEST would lose what is written while the mapping is made.
+  // LATEST would lose changes made while AWS makes the mapping.
   startingPosition: lambda.StartingPosition.TRIM_HORIZON,
   batchSize: 100,
   maxBatchingWindow: Duration.seconds(1),
@@ -70,7 +70,7 @@ sluice.addEventSource(new DynamoEventSource(table, {
   bisectBatchOnError: true,
   // -1, the default, lets one bad record hold up its shard for a day.
   retryAttempts: 10,
-  // 20 of the 24 hours: what is given up can still be read in the stream.
+  // 20 of the 24 hours: the stream still has the records of a batch that Lambda gave up.
   maxRecordAge: Duration.hours(20),
   // SqsDlq would grant more than sending.
   onFailure: { bind: () => ({ destination: givenUp.queueArn }) },

@@ -57,7 +57,7 @@ export default $config({
           eventSourceMapping: {
             // Without it the answer is not read, and records that failed are lost.
             functionResponseTypes: ["ReportBatchItemFailures"],
-            // LATEST would lose what is written while the mapping is made.
+            // LATEST would lose changes made while AWS makes the mapping.
             startingPosition: "TRIM_HORIZON",
             batchSize: 100,
             maximumBatchingWindowInSeconds: 1,
@@ -65,7 +65,7 @@ export default $config({
             bisectBatchOnFunctionError: true,
             // -1, the default, lets one bad record hold up its shard for a day.
             maximumRetryAttempts: 10,
-            // 20 of the 24 hours: what is given up can still be read in the stream.
+            // 20 of the 24 hours: the stream still has the records of a batch that Lambda gave up.
             maximumRecordAgeInSeconds: 72000,
             destinationConfig: { onFailure: { destinationArn: givenUp.arn } },
           },

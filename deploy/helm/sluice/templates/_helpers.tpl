@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The name of what is made: the release's, with the chart's unless it holds it. A Service's name has no dot, and begins with a letter. */}}
+{{/* The name of all objects: the release's, with the chart's unless it holds it. A Service's name has no dot, and begins with a letter. */}}
 {{- define "sluice.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
