@@ -6,6 +6,10 @@ SHELL := bash
 
 tool := go tool -modfile=tools/go.mod
 
+# What Go compiled for one clone or worktree serves the others: without this a package
+# is compiled anew for each folder. The linter uses it too.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
+
 # The race detector needs a C compiler. With Go 1.26 its runtime dies in bubbles of
 # synctest on several processors: docs/decisions/0010.
 RACE ?= $(shell command -v $$(go env CC) >/dev/null && echo -race)
@@ -44,7 +48,8 @@ endef
 # Tests have memory to spare: less collection is a fifth less CPU time.
 GOGC ?= 400
 test unit: export GOGC := $(GOGC)
-flags := -vet=off -p $$((2 * $(processors))) -timeout 2h
+# Go may answer from its cache when nothing changed, but not in CI.
+flags := -vet=off -p $$((2 * $(processors))) -timeout 2h $(if $(CI),-count=1)
 
 help: ## List the commands
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12

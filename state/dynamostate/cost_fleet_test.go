@@ -100,7 +100,7 @@ func TestFleetCosts(t *testing.T) {
 
 func testCosts(t *testing.T, workers int) {
 	synctest.Test(t, func(t *testing.T) {
-		const shards = 16
+		const shards = 12
 		svc := streamtest.NewService(t)
 		orders := svc.CreateTable("orders", streamtest.TableOptions{Shards: shards})
 		table := &meter{Table: new(rows.Memory), used: make(map[string]usage)}

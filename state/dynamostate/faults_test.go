@@ -67,7 +67,7 @@ func (w *worker) claimSoon(t *testing.T) (sh state.Shard, err error) {
 // told is stored stays stored; no shard goes back; no two workers can store under
 // their leases; and in the end everything works again.
 func TestRequestsGoWrong(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
 			r, bad := rand.New(rand.NewPCG(seed, 1)), true
 			table := flawed(r, &bad)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
@@ -102,6 +103,9 @@ func TestReleaseWhoseResponseIsLost(t *testing.T) {
 
 // Members that died without a shard stay in the ring.
 func TestCorpsesInTheRing(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4, 64)
 		for i := range 4 { // each killed just after its last release, or standing by

@@ -31,7 +31,7 @@ import (
 // a worker stores of its own is shifted.
 
 var (
-	seeds = flag.Int("seeds", 4, "histories that TestFleetSeeds runs")
+	seeds = flag.Int("seeds", 2, "histories that TestFleetSeeds runs")
 	seed1 = flag.Uint64("seed", 1, "the first of them; alone, its trace is printed")
 )
 

@@ -47,6 +47,9 @@ func (f *fleet) rests(d time.Duration) {
 // One of four workers has all busy shards. After some exchanges each has as many shards
 // as before, and its part of the work. Then nothing moves.
 func TestFleetSharesWork(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4, 24)
 		work := make(map[string]float64)
