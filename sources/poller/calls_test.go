@@ -47,7 +47,7 @@ func TestCallsStayWithinTheirBudgets(t *testing.T) {
 		s.table("orders", orders...)
 		delete(s.tables, "busy")
 		delete(s.tables, "late")
-		o := testOptions(store, "idle", "orders")
+		o := atDefaultPace(testOptions(store, "idle", "orders"))
 		o.CallsPerTable, o.Limit = rate, 1
 		var got sink
 		first := start(t, s, got.handle, o)
@@ -106,7 +106,7 @@ func TestListingsStayWithinTheirBudget(t *testing.T) {
 			sh.closed = true // each has its children asked for
 		}
 		var got sink
-		o := testOptions(state.NewMemory(), "orders")
+		o := atDefaultPace(testOptions(state.NewMemory(), "orders"))
 		o.BusyInterval = time.Minute
 		r := start(t, s, got.handle, o)
 		pass(3 * time.Minute)

@@ -81,6 +81,7 @@ func TestChildrenOfAnIdleShardAreReadAtOnce(t *testing.T) {
 		return
 	}
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
+		w.o.BusyInterval, w.o.IdleInterval = 0, 0 // the default pace
 		d := w.start()
 		for i := range 5 {
 			w.put("a")

@@ -280,7 +280,7 @@ func TestThrottledBacklog(t *testing.T) {
 			return ""
 		}
 		var got sink
-		o := testOptions(state.NewMemory(), "orders")
+		o := atDefaultPace(testOptions(state.NewMemory(), "orders"))
 		o.Limit = 1
 		r := start(t, s, got.handle, o)
 		pass(3 * time.Minute)

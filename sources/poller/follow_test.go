@@ -240,7 +240,7 @@ func TestFollowingDisturbsNoOtherTable(t *testing.T) {
 		u := s.filled("u", 1)
 		s.enable("users", u)
 		var got sink
-		r := start(t, s, got.handle, testOptions(state.NewMemory(), "orders", "users"))
+		r := start(t, s, got.handle, atDefaultPace(testOptions(state.NewMemory(), "orders", "users")))
 		pass(time.Second)
 		n := 1
 		for _, step := range []func(){

@@ -176,7 +176,7 @@ func TestAPanicWaitsForTheCall(t *testing.T) {
 			return ""
 		}
 		var got sink
-		o := testOptions(store, "orders")
+		o := atDefaultPace(testOptions(store, "orders"))
 		o.Flow.DeadLetter = fragile{deadletter.NewBox(store, "sluice")}
 		log := &panicking{Handler: slog.DiscardHandler}
 		log.at.Store(new("action=park gap"))

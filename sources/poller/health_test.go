@@ -68,7 +68,7 @@ func TestStall(t *testing.T) {
 				<-block
 			}
 			return nil
-		}, testOptions(state.NewMemory(), "orders"))
+		}, atDefaultPace(testOptions(state.NewMemory(), "orders")))
 		pass(time.Hour)
 		r.unready("")
 		s.put(a, "k")

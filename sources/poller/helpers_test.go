@@ -95,11 +95,17 @@ type rig struct {
 	openGaps int
 }
 
+// testOptions returns options with rare polls: a test that waits an hour asks less.
 func testOptions(store state.Store, tables ...string) Options {
-	o := Options{Store: store, Start: TrimHorizon, Logger: slog.New(slog.DiscardHandler)}
+	o := Options{Store: store, Start: TrimHorizon, BusyInterval: time.Second, IdleInterval: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)}
 	for _, t := range tables {
 		o.Streams = append(o.Streams, Stream{Table: t})
 	}
+	return o
+}
+
+func atDefaultPace(o Options) Options {
+	o.BusyInterval, o.IdleInterval = 0, 0
 	return o
 }
 

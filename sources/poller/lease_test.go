@@ -229,6 +229,7 @@ func TestADeletedRowIsNoticed(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		rows := &flaky{Store: w.store}
 		w.o.Store = rows
+		w.o.BusyInterval, w.o.IdleInterval = 0, 0 // the default pace
 		d := w.start()
 		w.put("a", "b")
 		w.pass(2 * time.Second)
@@ -346,7 +347,7 @@ func TestLeasesCostFewCalls(t *testing.T) {
 					defer mu.Unlock()
 					calls[call]++
 				}}
-				w.o.BusyInterval = 30 * time.Second // polls are another matter
+				w.o.BusyInterval, w.o.IdleInterval = 30*time.Second, 0 // polls are another matter
 				w.put(keys(100)...)
 				d := w.start()
 				w.pass(30 * time.Second)

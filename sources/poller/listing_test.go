@@ -55,6 +55,7 @@ func TestAFailedPageIsAskedForAgain(t *testing.T) {
 	}
 	inWorld(t, streamtest.TableOptions{Shards: 9}, func(w *world) {
 		w.svc.SetLimits(streamtest.Limits{PageShards: 2})
+		w.o.BusyInterval, w.o.IdleInterval = 0, 0 // the default pace
 		d := w.start()
 		w.put(keys(30)...)
 		w.pass(time.Second)

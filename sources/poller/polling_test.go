@@ -23,6 +23,7 @@ func TestABacklogIsReadAtOnceAndAnIdleShardSlowly(t *testing.T) {
 		t.Run(fmt.Sprint(allowed, " calls a second"), func(t *testing.T) {
 			inWorld(t, streamtest.TableOptions{}, func(w *world) {
 				w.svc.SetLimits(streamtest.Limits{ReadsPerShard: allowed})
+				w.o.BusyInterval, w.o.IdleInterval = 0, 0 // the default pace
 				d := w.start()
 				w.pass(2 * time.Minute) // idle, to begin with
 				before := len(w.calls("GetRecords", ""))

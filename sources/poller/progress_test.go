@@ -117,7 +117,7 @@ func TestThePositionWaitsForTheFlush(t *testing.T) {
 
 func TestFourHoursOfWorkAreDoneOnce(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
-		w.o.BusyInterval = time.Minute
+		w.o.BusyInterval, w.o.IdleInterval = time.Minute, 0
 		calls := 0
 		w.handle = func(_ context.Context, name string) error {
 			if name == "a1" {

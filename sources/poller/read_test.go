@@ -171,7 +171,7 @@ func TestEmptyPagesPrecedeData(t *testing.T) {
 		s.table("orders", a)
 		s.put(a, "k")
 		var got sink
-		r := start(t, s, got.handle, testOptions(state.NewMemory(), "orders"))
+		r := start(t, s, got.handle, atDefaultPace(testOptions(state.NewMemory(), "orders")))
 		pass(3 * time.Second)
 		want(t, "handled", got.all(), "a/1")
 		r.mustEnd()
@@ -187,7 +187,7 @@ func TestLag(t *testing.T) {
 		s.table("orders", a)
 		var fail atomic.Bool
 		var got sink
-		o := testOptions(state.NewMemory(), "orders")
+		o := atDefaultPace(testOptions(state.NewMemory(), "orders"))
 		o.StallAfter = 30 * time.Second
 		r := start(t, s, func(ctx context.Context, rec *sluice.Record) error {
 			if fail.Load() {

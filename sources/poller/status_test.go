@@ -82,6 +82,7 @@ func TestLagIsTheAgeOfTheOldestUnsettledRecord(t *testing.T) {
 			}
 			return nil
 		}
+		w.o.BusyInterval, w.o.IdleInterval = 0, 0 // the default pace
 		d := w.start()
 		near := func(when string, want time.Duration) {
 			w.Helper()

@@ -52,7 +52,8 @@ func inWorld(t *testing.T, o streamtest.TableOptions, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, svc: streamtest.NewService(t), store: state.NewMemory(), versions: make(map[string]int)}
 		w.table = w.svc.CreateTable("orders", o)
-		w.o = poller.Options{Streams: []poller.Stream{{Table: "orders"}}, Start: poller.TrimHorizon, Logger: slog.New(slog.DiscardHandler)}
+		w.o = poller.Options{Streams: []poller.Stream{{Table: "orders"}}, Start: poller.TrimHorizon,
+			BusyInterval: time.Second, IdleInterval: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)}
 		f(w)
 	})
 }
