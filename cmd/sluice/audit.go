@@ -32,7 +32,6 @@ With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 ` + searchHelp,
 		Example: `  sluice audit --route products --repair
   sluice audit --table products --index products --id '{id}' --version-attribute rev --sample 0.01`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if !(sample > 0 && sample <= 1) { // NaN neither

@@ -58,7 +58,6 @@ docs/backfill.md.`,
   # By flags, beside a stream that another program reads; gently
   sluice backfill --table orders --without-stream --state backfill.db --read-units 200 \
     --opensearch https://search.example.com:9200 --index orders-2 --id '{pk}:{sk}' --version-attribute rev`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := scanFlags(s.Scan); err != nil {
 				return err
@@ -116,7 +115,6 @@ docs/backfill.md.`,
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	fs.StringVar(&o.LogFormat, "log-format", "text", "text or json ($SLUICE_LOG_FORMAT)")
 	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error ($SLUICE_LOG_LEVEL)")
-	completeBy(cmd, "table", c.tableNames)
 	return cmd
 }
 

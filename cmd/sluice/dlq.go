@@ -86,7 +86,6 @@ func dlqListCommand(c *cli) *cobra.Command {
 		Example: `  sluice dlq list --count
   sluice dlq list --table orders --key pk=o-1 --key sk=7
   sluice dlq list --since 2h --error 'mapper_parsing' --json | jq -r '.deadLetters[].id'`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := f.filter()
 			if err != nil {
@@ -136,7 +135,6 @@ func dlqListCommand(c *cli) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	f.add(fs, "both")
 	fs.IntVar(&limit, "limit", 100, "list at most this `number`")
 	fs.StringVar(&after, "after", "", "go on after the letter of this `id`")

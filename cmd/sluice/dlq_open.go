@@ -52,7 +52,6 @@ type letterPlace struct {
 }
 
 func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
-	p.given = fs.Changed
 	p.addDaemonFlag(fs)
 	fs.StringVar(&p.state, "state", "", stateUsage)
 	fs.StringVar(&p.file, "file", "", "dead-letter `file` of your own program")
@@ -63,12 +62,13 @@ func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 
 // addLiveFlags are those of a command that only a running daemon is of use to.
 func (p *letterPlace) addLiveFlags(fs *pflag.FlagSet) {
-	p.given = fs.Changed
 	p.addDaemonFlag(fs)
 	p.addApplicationFlag(fs)
 }
 
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	p.given = fs.Changed
 	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the state file's; needed with a table)")
 	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token in $"+access.TokenEnv+"; default: beside the state file)")
 }
@@ -103,6 +103,9 @@ type lettersOpen struct {
 // open finds the place. redriving says that routes are needed, where no daemon
 // has them.
 func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, error) {
+	if p.live {
+		return p.running(ctx)
+	}
 	if err := p.notEmpty("daemon", "state", "file", "queue", "application"); err != nil {
 		return nil, err
 	}

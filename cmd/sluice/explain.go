@@ -43,8 +43,6 @@ or records of sluice tail --json. Or name an item.`,
 	f.StringVar(&o.route, "route", "", "only explain this `route`")
 	f.BoolVar(&o.payload, "payload", false, "show the contents of messages and documents")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON, one object a line")
-	completeBy(cmd, "table", c.tableNames)
-	completeBy(cmd, "route", c.routeNames())
 	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove), string(sluice.Snapshot))
 	return cmd
 }

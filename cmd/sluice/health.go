@@ -42,7 +42,6 @@ func healthCommand(c *cli) *cobra.Command {
 A container's check never uses --ready: a restart repairs no sink.`,
 		Example: `  sluice health
   sluice health --ready --json`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), probeTimeout)
 			defer cancel()

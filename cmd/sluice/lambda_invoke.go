@@ -62,7 +62,6 @@ func lambdaFunctionCommand(c *cli) *cobra.Command {
 		Use:    "function",
 		Short:  "Be the function of the configuration",
 		Hidden: true,
-		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if function.Run(cmd.Context(), c.stderr, nil) != 0 {
 				return errMistakes

@@ -127,6 +127,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		lambdaCommand(c),
 		versionCommand(c),
 	)
+	refuseArguments(root)
 	c.addAccount(root.Commands())
 	root.PersistentFlags().StringVarP(&c.file, "config", "c", "", "configuration `file` ($SLUICE_CONFIG; default sluice.yaml)")
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
@@ -201,6 +202,16 @@ func knownSubcommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// refuseArguments has the commands take none that do not say which.
+func refuseArguments(cmd *cobra.Command) {
+	if cmd.Args == nil && cmd.ValidArgsFunction == nil {
+		cmd.Args = noArguments
+	}
+	for _, sub := range cmd.Commands() {
+		refuseArguments(sub)
+	}
+}
+
 // noArguments is cobra.NoArgs with an error that counts as wrong usage.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
@@ -230,6 +241,16 @@ func oneArgument(cmd *cobra.Command, several string, values func() []string) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return values(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// exactlyOne refuses all but one argument; want says which.
+func exactlyOne(want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage("%s takes %s", cmd.CommandPath(), want)
+		}
+		return nil
 	}
 }
 

@@ -126,7 +126,6 @@ func (r *reindexing) start() *cobra.Command {
 		Long: `Make the new index, have writers write to both, fill it from the tables, and compare
 the two. Searches still use the old one. Exit code 1 also means that the two differ.`,
 		Example: `  sluice reindex start --route products --json | jq '.differences[].id'`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if byFlags, err := r.route.byFlags(cmd.Flags()); err == nil && byFlags { // all missing flags at once
@@ -183,7 +182,6 @@ func (r *reindexing) status() *cobra.Command {
 		Short:   "Show the step of the reindex",
 		Long:    "Show the step, the index behind the alias, and the other index.",
 		Example: `  sluice reindex status --route products --json | jq -r .stage`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x, _, _, err := r.reindex(cmd)
 			if err != nil {
@@ -282,7 +280,6 @@ func (r *reindexing) step(name, short, option, usage string, do func(reindex.Rei
 		Short:   short,
 		Long:    short + ".",
 		Example: fmt.Sprintf("  sluice reindex %s --route products", name),
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x, _, _, err := r.reindex(cmd)
 			if err != nil {

@@ -51,8 +51,6 @@ type routePlace struct {
 func newRoutePlace(c *cli, cmd *cobra.Command, changes bool) *routePlace {
 	p := &routePlace{letterPlace: letterPlace{c: c, routes: true, changes: changes}}
 	fs := cmd.Flags()
-	fs.SortFlags = false
-	p.given = fs.Changed
 	fs.BoolVar(&p.json, "json", false, "print a JSON object")
 	p.addDaemonFlag(fs)
 	fs.StringVar(&p.state, "state", "", stateUsage)
@@ -67,7 +65,6 @@ func routeListCommand(c *cli) *cobra.Command {
 		Long: `List the routes, with their pauses. A daemon also shows how many records wait, and when
 the stream forgets the oldest.`,
 		Example: `  sluice route list --json | jq '.routes[] | select(.paused).route'`,
-		Args:    noArguments,
 	}
 	p := newRoutePlace(c, cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

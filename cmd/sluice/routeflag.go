@@ -34,11 +34,7 @@ that projects. Or describe them by flags.`
 
 func (r *routeFlag) add(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.StringVar(&r.name, "route", "", "`name` of the route (default: the only one of its kind)")
-	if err := cmd.RegisterFlagCompletionFunc("route", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return r.cli.routeNames("project")(), cobra.ShellCompDirectiveNoFileComp
-	}); err != nil {
-		panic(err) // there is no such flag
-	}
+	completeBy(cmd, "route", r.cli.routeNames("project"))
 }
 
 // byFlags reports whether flags describe the projection, and not the file. A

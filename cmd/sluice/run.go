@@ -30,7 +30,6 @@ SIGINT.
 
 ` + daemon.Help,
 		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := c.program(cmd.Context(), cmd.Flags(), false)
 			if err != nil {
@@ -41,7 +40,6 @@ SIGINT.
 	}
 	o.AddFlags(cmd.Flags())
 	addWatch(cmd.Flags(), &watch)
-	completeBy(cmd, "table", c.tableNames)
 	return cmd
 }
 

@@ -32,7 +32,6 @@ at once, with file:line:column, and calls no service.
 text.`,
 		Example: `  sluice validate --config orders.yaml --connect
   sluice tail orders --from TRIM_HORIZON --limit 100 --json | sluice validate --sample -`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := c.top(nil); err != nil {
 				return err
