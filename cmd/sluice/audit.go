@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,10 +98,8 @@ With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 
 // literal returns an index' name, unless it is a template.
 func literal(index string) []string {
-	for _, r := range index {
-		if r == '{' {
-			return nil
-		}
+	if strings.Contains(index, "{") {
+		return nil
 	}
 	return []string{index}
 }

@@ -121,17 +121,8 @@ func (r *report) braked(err error) error {
 	if hint == "" {
 		return err
 	}
-	return &hinted{err, hint}
+	return fmt.Errorf("%w%s", err, hint)
 }
-
-// hinted is an error with a hint behind it.
-type hinted struct {
-	error
-	hint string
-}
-
-func (e *hinted) Error() string { return e.error.Error() + e.hint }
-func (e *hinted) Unwrap() error { return e.error }
 
 // place describes the compared places.
 func (s *source) place() string {

@@ -55,7 +55,7 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 		return err
 	}
 	var counts tally.Tally
-	app, err := c.buildWith(ctx, cfg, config.Setup{Metrics: &counts})
+	app, err := c.build(ctx, cfg, config.Setup{Metrics: &counts})
 	if err != nil {
 		return err
 	}

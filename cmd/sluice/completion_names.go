@@ -74,7 +74,7 @@ func (c *cli) ofFile(names func(*config.Config) []string) func() []string {
 // typeNames are the entity types that routes of the file name.
 func typeNames(cfg *config.Config) (names []string) {
 	for _, r := range cfg.Routes {
-		names = append(names, entityTypes(r.On)...)
+		names = append(names, r.Types()...)
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "*" })
 }

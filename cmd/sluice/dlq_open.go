@@ -48,7 +48,7 @@ type letterPlace struct {
 	routes  bool // the command is about routes, not about dead letters
 	changes bool // the command changes dead letters
 
-	given func(flag string) bool
+	flags *pflag.FlagSet // that have these
 }
 
 func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
@@ -68,7 +68,7 @@ func (p *letterPlace) addLiveFlags(fs *pflag.FlagSet) {
 
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
 	fs.SortFlags = false
-	p.given = fs.Changed
+	p.flags = fs
 	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the state file's; needed with a table)")
 	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token in $"+access.TokenEnv+"; default: beside the state file)")
 }
@@ -77,14 +77,12 @@ func (p *letterPlace) addApplicationFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&p.application, "application", "", "`name` of the application ($"+applicationEnv+"; default: the configuration's, or sluice)")
 }
 
-// flags are those of the command line that say where the letters are.
-func (p *letterPlace) flags() string {
+// given are the flags of the command line that say where the letters are.
+func (p *letterPlace) given() string {
 	text := ""
-	for _, flag := range []struct{ name, value string }{
-		{"daemon", p.daemon}, {"token-file", p.tokenFile}, {"state", p.state}, {"file", p.file}, {"queue", p.queue}, {"letter-key-file", p.keyFile}, {"application", p.application},
-	} {
-		if flag.value != "" {
-			text += " --" + flag.name + " " + shellQuoted(flag.value)
+	for _, name := range []string{"daemon", "token-file", "state", "file", "queue", "letter-key-file", "application"} {
+		if value := p.flags.Lookup(name).Value.String(); value != "" {
+			text += " --" + name + " " + shellQuoted(value)
 		}
 	}
 	return text
@@ -106,7 +104,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	if p.live {
 		return p.running(ctx)
 	}
-	if err := p.notEmpty("daemon", "state", "file", "queue", "application"); err != nil {
+	if err := p.notEmpty(); err != nil {
 		return nil, err
 	}
 	named := 0
@@ -178,10 +176,9 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 }
 
 // notEmpty refuses an empty flag, which must not choose another place than was meant.
-func (p *letterPlace) notEmpty(flags ...string) error {
-	values := map[string]string{"daemon": p.daemon, "state": p.state, "file": p.file, "queue": p.queue, "application": p.application}
-	for _, name := range flags {
-		if values[name] == "" && p.given(name) {
+func (p *letterPlace) notEmpty() error {
+	for _, name := range []string{"daemon", "state", "file", "queue", "application"} {
+		if f := p.flags.Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return usage("--%s: it is empty: is a variable not set?", name)
 		}
 	}
@@ -368,7 +365,7 @@ func (p *letterPlace) keys(cfg *config.Config) (letterkeys.Keys, error) {
 	switch {
 	case p.keyFile != "":
 		return letterkeys.Find(func(string) string { return "" }, p.keyFile)
-	case p.given("letter-key-file"):
+	case p.flags.Changed("letter-key-file"):
 		return letterkeys.Keys{}, usage("--letter-key-file: it is empty: is a variable not set?")
 	case cfg == nil:
 		return letterkeys.Find(p.c.env, "")

@@ -36,7 +36,7 @@ func dlqShowCommand(c *cli) *cobra.Command {
 				if err := c.printLetter(o, payload); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.stdout, "\nWhat to do:\n%s\n", adviceFor(o).text(o, place.flags()))
+				_, err = fmt.Fprintf(c.stdout, "\nWhat to do:\n%s\n", adviceFor(o).text(o, place.given()))
 				return err
 			})
 		},

@@ -46,7 +46,7 @@ A container's check never uses --ready: a restart repairs no sink.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), probeTimeout)
 			defer cancel()
 			var h health
-			err := place.notEmpty("daemon")
+			err := place.notEmpty()
 			if err == nil {
 				h.Address, err = place.probed()
 			}
@@ -71,7 +71,7 @@ A container's check never uses --ready: a restart repairs no sink.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	place.given = fs.Changed
+	place.flags = fs
 	fs.StringVar(&place.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the state file's or $"+listenEnv+")")
 	fs.BoolVar(&ready, "ready", false, "ask /readyz, too")
 	fs.BoolVar(&asJSON, "json", false, "print a JSON object")

@@ -85,8 +85,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		SilenceErrors: true, // printed once, by daemon.Exit
 		SilenceUsage:  true,
 		Version:       version(),
-		Args:          knownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(knownFlag)
 	help := root.HelpFunc()
@@ -100,7 +98,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		}
 	})
 	cobra.EnableCommandSorting = false
-	root.AddCommand(
+	commandGroup(root,
 		initCommand(c),
 		validateCommand(c),
 		explainCommand(c),
@@ -139,9 +137,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "completion": // else an unknown shell prints help and exits with 0
-			cmd.Args = knownCommand
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			cmd.Long = completionHelp
+			commandGroup(cmd).Long = completionHelp
 			withOwnBash(cmd)
 			shellExamples(cmd)
 		case "help": // else a command that there is not has that of sluice, and 0
@@ -233,7 +229,12 @@ func oneArgument(cmd *cobra.Command, several string, values func() []string) {
 		}
 		return nil
 	}
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = firstArgument(values)
+}
+
+// firstArgument completes the first argument; values nil: by the names of files.
+func firstArgument(values func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case len(args) > 0:
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -84,7 +84,7 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 
 // running finds the running daemon.
 func (p *letterPlace) running(ctx context.Context) (*lettersOpen, error) {
-	if err := p.notEmpty("daemon", "application"); err != nil {
+	if err := p.notEmpty(); err != nil {
 		return nil, err
 	}
 	cfg, invalid := p.c.loadMaybe()

@@ -108,7 +108,7 @@ func (r *reindexing) filling(cmd *cobra.Command, p *projected, folder string) (s
 		return nil, nil, err
 	}
 	if folder == "" {
-		body, err = p.body(r.route.cli)
+		body, err = p.body()
 		return src, body, err
 	}
 	if body, err = opensearch.IndexBody(os.DirFS(folder), src.index, opensearch.IndexOptions{Marks: marks(src.index, src.markField, src.forgetDeleted)}); err != nil {

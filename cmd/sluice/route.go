@@ -169,17 +169,12 @@ func routeResumeCommand(c *cli) *cobra.Command {
 
 // oneRoute has cmd take the name of one route.
 func oneRoute(c *cli, cmd *cobra.Command) {
+	cmd.ValidArgsFunction = firstArgument(c.routeNames())
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
 			return usage("name one route, such as %s search --for 1h: sluice route list has the names", cmd.CommandPath())
 		}
 		return nil
-	}
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return c.routeNames()(), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -230,7 +225,7 @@ func (p *routePlace) with(ctx context.Context, do func(routesOpen) error) error 
 	if daemon.UnderLambda(p.c.env) {
 		return errors.New(noFunctions)
 	}
-	if err := p.notEmpty("daemon", "state", "application"); err != nil {
+	if err := p.notEmpty(); err != nil {
 		return err
 	}
 	if p.daemon != "" && p.state != "" {

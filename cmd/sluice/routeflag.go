@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -180,9 +179,9 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 		r.Project = &project
 		tombstones = tombstones || len(project.Tombstone) > 0
 		owners = append(owners, ownerOf(r, typeAttribute(p.cfg)))
-		cfg.Routes = append(cfg.Routes, snapshots(r, entityTypes(r.On)))
+		cfg.Routes = append(cfg.Routes, snapshots(r, r.Types()))
 	}
-	app, err := c.build(ctx, &cfg, false)
+	app, err := c.build(ctx, &cfg, config.Setup{})
 	if err != nil {
 		return nil, err
 	}
@@ -232,59 +231,11 @@ func marks(index, field string, forgetDeleted bool) map[string]*opensearch.Marks
 	return map[string]*opensearch.Marks{index: new(opensearch.Indices).Marks(field, forgetDeleted)}
 }
 
-// entityTypes are the types of patterns, each once.
-func entityTypes(patterns []string) (types []string) {
-	for _, p := range strings.Fields(strings.Join(patterns, " ")) {
-		if i := strings.LastIndexByte(p, '#'); i > 0 && !slices.Contains(types, p[:i]) {
-			types = append(types, p[:i])
-		}
+// body is what a new index behind the alias is made of.
+func (p *projected) body() ([]byte, error) {
+	body, err := p.built.Projection.IndexBody()
+	if body == nil && err == nil {
+		return nil, usage("--indices is missing: the configuration's sink has no file for %s in indices", p.index)
 	}
-	return types
-}
-
-// body is what a new index behind the alias is made of: by the file that the
-// sink has for it.
-func (p *projected) body(c *cli) ([]byte, error) {
-	path, _ := c.path()
-	sink := p.written().Project.To
-	for name, s := range p.cfg.Sinks {
-		if s.OpenSearch == nil || sink != "" && name != sink {
-			continue
-		}
-		for _, index := range s.OpenSearch.Indices {
-			if index.Alias != p.index {
-				continue
-			}
-			file := index.File
-			if !filepath.IsAbs(file) {
-				file = filepath.Join(filepath.Dir(path), file)
-			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			at := "indices/" + index.Alias + ".json"
-			return opensearch.IndexBody(oneFile{at, text}, index.Alias, opensearch.IndexOptions{Called: map[string]string{at: file}, Marks: marks(p.index, markField(p.written().Project), p.written().Project.ForgetDeleted)})
-		}
-	}
-	return nil, usage("--indices is missing: the configuration's sink has no file for %s in indices", p.index)
-}
-
-// oneFile is a file system that has one file.
-type oneFile struct {
-	name string
-	text []byte
-}
-
-// Open implements [fs.FS].
-func (o oneFile) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
-
-// ReadFile implements [fs.ReadFileFS].
-func (o oneFile) ReadFile(name string) ([]byte, error) {
-	if name != o.name {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return o.text, nil
+	return body, err
 }

@@ -88,7 +88,7 @@ func (c *cli) program(ctx context.Context, flags *pflag.FlagSet, connect bool) (
 	queues := fs.Changed("queue") || c.env("SLUICE_QUEUES") != ""
 	// The file's handlers work on the tables that are read.
 	cfg.Source.Tables, cfg.Source.Queues = o.Tables, o.Queues
-	app, err := c.build(ctx, cfg, false) // tells its queues, and mistakes, before anything begins
+	app, err := c.build(ctx, cfg, config.Setup{}) // tells its queues, and mistakes, before anything begins
 	if err != nil {
 		return nil, err
 	}

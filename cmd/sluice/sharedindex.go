@@ -140,7 +140,7 @@ type owner struct {
 // ownerOf is the owner of a route's documents. typeAttribute is the attribute of
 // items that holds the entity type; "" when it is found in another way.
 func ownerOf(r config.Route, typeAttribute string) owner {
-	o := owner{id: fixedTexts(r.Project.ID), hashes: r.Project.HashLongIDs, constants: map[string][]byte{}, field: typeAttribute, types: entityTypes(r.On)}
+	o := owner{id: fixedTexts(r.Project.ID), hashes: r.Project.HashLongIDs, constants: map[string][]byte{}, field: typeAttribute, types: r.Types()}
 	for _, f := range r.Project.Fields {
 		if f.Name == typeAttribute {
 			o.field = "" // the field has another text

@@ -195,7 +195,7 @@ func (t *tail) prepare(ctx context.Context, cfg *config.Config) (err error) {
 		t.router = router.New(router.TypeFrom(router.Attribute(t.typeAttribute)))
 		return nil
 	}
-	app, err := t.cli.build(ctx, cfg, false)
+	app, err := t.cli.build(ctx, cfg, config.Setup{})
 	if err != nil {
 		return err
 	}

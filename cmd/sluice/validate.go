@@ -111,7 +111,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	}
 	v.sound = true
 	if connect {
-		connected, err := c.build(ctx, cfg, true)
+		connected, err := c.build(ctx, cfg, config.Setup{Check: true})
 		if err != nil { // all that is missing is reported together
 			if _, noAWS := c.aws(ctx, cfg); noAWS == nil {
 				err = errors.Join(err, c.connect(ctx, cfg, app))

@@ -108,6 +108,8 @@ type Projected struct {
 	Marks *opensearch.Marks
 	Store *dynamodb.Store
 	Types []string // entity types of the route's patterns; "*" is all
+
+	cluster *cluster
 }
 
 // Effect describes what a handler would do, as a text and as data. It has payloads only

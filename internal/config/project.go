@@ -82,14 +82,13 @@ func (o *Project) check(c *Config, path string, r *Route) {
 
 	// package projection checks each option.
 	good := projection.Options{Index: "x", ID: "{x}", Version: projection.BySequence()}
-	try := func(at string, change func(*projection.Options)) bool {
+	try := func(at string, change func(*projection.Options)) {
 		one := good
 		change(&one)
 		_, err := projection.New(nil, one)
 		if err != nil && !d.bad[at] {
 			d.add(at, "%s", d.detail(at, trim(err)))
 		}
-		return err == nil
 	}
 	if o.Index != "" {
 		try(path+".index", func(p *projection.Options) { p.Index = o.Index })
@@ -188,10 +187,7 @@ func (o *Project) build(b *builder, path string, r *Route) (*built, error) {
 	p.Metrics = b.s.Metrics
 	p.Lost = (&lostLog{logger: b.s.Logger, route: r.Name, last: map[projection.Loss]time.Time{}}).lost
 	p.Current = b.current()
-	write, marks, err := cl.documents(o)
-	if err != nil {
-		return nil, err
-	}
+	write, marks := cl.documents(o)
 	made := &built{options: []router.Option{router.NeedsBoth()}, late: o.Version != "none"}
 	if !strings.Contains(o.Index, "{") {
 		if err := cl.claim(o.Index, marks, o); err != nil {
@@ -201,7 +197,7 @@ func (o *Project) build(b *builder, path string, r *Route) (*built, error) {
 			if !ask {
 				return nil
 			}
-			return cl.lacks(ctx, b.c, path+".index", o.Index)
+			return cl.lacks(ctx, path+".index", o.Index)
 		}
 	}
 	handler, err := projection.New(write, p)
@@ -210,7 +206,7 @@ func (o *Project) build(b *builder, path string, r *Route) (*built, error) {
 	}
 	made.handle = handler.Handle
 	made.Projection = &Projected{
-		Projection: handler, Options: p, Client: cl.client, Sink: cl.docs, Write: write, Marks: marks, Store: b.sinks.store, Types: r.types(),
+		cluster: cl, Projection: handler, Options: p, Client: cl.client, Sink: cl.docs, Write: write, Marks: marks, Store: b.sinks.store, Types: r.Types(),
 	}
 	made.Explain = func(_ context.Context, rec *sluice.Record) (effects []Effect, err error) {
 		ops, err := handler.Project(rec)

@@ -21,7 +21,7 @@ import (
 // to children depends on the keys of tables, so a recount asks for these when it
 // begins.
 func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens []itemWhen, store Tables) ([]rollup.Recount, func(context.Context, bool) error) {
-	r := &recounter{numbers: rt.Count.Numbers, store: store, types: rt.types(), resolver: b.resolver}
+	r := &recounter{numbers: rt.Count.Numbers, store: store, types: rt.Types(), resolver: b.resolver}
 	r.wrong = func(at, format string, args ...any) error {
 		return b.c.wrong(field+at, fmt.Errorf("route %s: %w", rt.Name, fmt.Errorf(format, args...)))
 	}

@@ -228,8 +228,8 @@ func (r *Route) options(c *Config, path string, made *built) ([]router.Option, e
 	return o, nil
 }
 
-// types returns the entity types of the route's patterns; "*" is all.
-func (r *Route) types() (types []string) {
+// Types returns the entity types of the route's patterns, each once; "*" is all.
+func (r *Route) Types() (types []string) {
 	for _, pattern := range r.patterns() {
 		if i := strings.LastIndexByte(pattern, '#'); i >= 0 && !slices.Contains(types, pattern[:i]) {
 			types = append(types, pattern[:i])
@@ -250,7 +250,7 @@ func (r *Route) takes(event sluice.EventName) bool {
 func (c *Config) tableOf(r *Route, named string) string {
 	var tables []string
 	for table, typ := range c.EntityType.Tables {
-		if slices.Contains(r.types(), typ) {
+		if slices.Contains(r.Types(), typ) {
 			tables = append(tables, table)
 		}
 	}
