@@ -193,7 +193,7 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 	if b.sinks, err = openSinks(c, s); err != nil {
 		return nil, err
 	}
-	b.app.Table = b.sinks.config
+	b.app.Table = func(name string) aws.Config { return b.sinks.of(name).cfg }
 	for _, q := range c.Source.Queues {
 		b.consume(q)
 	}
@@ -224,6 +224,12 @@ func (b *builder) add(i int) error {
 	b.made = append(b.made, made)
 	b.app.Routes = append(b.app.Routes, made.BuiltRoute)
 	return nil
+}
+
+// addOwn adds a route for messages that Sluice sends itself: their kind is its name.
+func (b *builder) addOwn(handle sluice.Handler, r BuiltRoute) error {
+	b.app.Routes = append(b.app.Routes, r)
+	return b.app.Router.Add(b.c.place("routes"), r.Name+"#"+string(sluice.Delivery), handle, router.Name(r.Name))
 }
 
 // consume adds a queue to consume, once, by name or by URL.

@@ -30,10 +30,9 @@ type sinks struct {
 	queues   map[string]*queue
 	clusters map[string]*cluster
 
-	source    aws.Config      // of the tables of source
-	store     *dynamodb.Store // likewise
-	apart     *apart          // the other tables of handlers, in another account; else nil
-	at        Tables          // both, or their fake
+	source    account  // of the tables of source
+	apart     *account // of the other tables of handlers; nil: the same
+	at        Tables   // both, or their fake
 	storeName string
 	tables    map[string]*tableUse // tables that handlers use
 
@@ -112,19 +111,18 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 		Metrics: s.Metrics, Sink: all.storeName,
 	}
 	var err error
-	all.source = s.AWS("dynamodb")
-	if all.store, err = dynamodb.New(all.source, options); err != nil {
+	all.source.cfg = s.AWS("dynamodb")
+	if all.source.Store, err = dynamodb.New(all.source.cfg, options); err != nil {
 		errs = append(errs, c.wrong("sinks."+all.storeName, err))
 	}
-	all.at = all.store
+	all.at = all.source.Store
 	if own.AWS != nil {
 		cfg := s.within(c, accounts.State, "sinks."+all.storeName+".dynamodb.aws", own.AWS)
 		store, err := dynamodb.New(cfg, options)
 		if err != nil {
 			errs = append(errs, c.wrong("sinks."+all.storeName, err))
 		}
-		all.apart = &apart{cfg: cfg, store: store}
-		all.at = split{read: c.reads, source: all.store, other: store}
+		all.apart, all.at = &account{cfg, store}, split{all}
 	}
 	if s.Fakes.Tables != nil {
 		all.at = s.Fakes.Tables

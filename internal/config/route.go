@@ -126,15 +126,13 @@ func (c *Config) validateRoute(path string, r *Route) {
 	if b := r.Backoff; b != nil && b.First > 0 && b.Max > 0 && b.Max < b.First {
 		d.add(path+".backoff.max", "%s is less than first", d.show(path+".backoff.max", b.Max.String()))
 	}
-	if r.When != "" {
-		c.validateWhen(path+".when", r.When)
-	}
+	c.validateWhen(path+".when", r.When)
 	for _, h := range r.handlers() {
 		at := path + "." + h.name
 		h.check(c, at, r)
 		if with, ok := h.handler.(conditional); ok {
 			for _, one := range with.conditions() {
-				c.validateItemWhen(at+one.field, one.text)
+				c.validateWhen(at+one.field, one.text, "new")
 			}
 		}
 	}
