@@ -43,15 +43,9 @@ func (r *routeFlag) backfill(cmd *cobra.Command, o *daemon.Options, types []stri
 // not on the content of documents: --again writes new content.
 func (p *projected) backfillName(only *config.Config) string {
 	r := only.Routes[0]
-	var urls []string
-	for name, s := range p.cfg.Sinks {
-		if s.OpenSearch != nil && (r.Project.To == "" || r.Project.To == name) {
-			urls = s.OpenSearch.URLs
-		}
-	}
 	types, _ := json.Marshal(only.EntityType) // texts never fail
 	t := target{projectionFlags: projectionFlags{
-		urls: urls, index: r.Project.Index, id: r.Project.ID, types: r.On,
+		urls: clusterURLs(p.cfg, r.Project.To), index: r.Project.Index, id: r.Project.ID, types: r.On,
 		typeAttribute: string(types), versionAttribute: r.Project.Version,
 	}}
 	return t.name()

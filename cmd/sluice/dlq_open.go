@@ -136,7 +136,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		return p.inside(ctx, cfg, redriving, letters.NewBox(f, p.name(cfg)), "the file "+p.file, f.Close)
+		return p.inside(ctx, redriving, letters.NewBox(f, p.name(cfg)), "the file "+p.file, f.Close)
 	case p.queue != "":
 		keys, err := p.keys(cfg)
 		if err != nil {
@@ -150,7 +150,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		o, err := p.inside(ctx, cfg, redriving, letters.NewBox(q, p.name(cfg)), "the queue "+p.queue, q.Close)
+		o, err := p.inside(ctx, redriving, letters.NewBox(q, p.name(cfg)), "the queue "+p.queue, q.Close)
 		if err == nil {
 			o.part = q.Part
 		}
@@ -164,7 +164,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	if several, ok := store.(job.Store); ok {
 		box.Exclusive(job.Exclusive(several, p.name(cfg), job.Redrive))
 	}
-	o, err = p.inside(ctx, cfg, redriving, box, "the "+statestore.Describe(p.c.statePath(p.state, cfg)), store.Close)
+	o, err = p.inside(ctx, redriving, box, "the "+statestore.Describe(p.c.statePath(p.state, cfg)), store.Close)
 	if err != nil {
 		return nil, err
 	}
@@ -408,7 +408,7 @@ func (p *letterPlace) ask(daemon, state string, cfg *config.Config) (*lettersOpe
 }
 
 // inside answers for letters as a daemon does, within this process.
-func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving bool, box *letters.Box, where string, end func() error) (*lettersOpen, error) {
+func (p *letterPlace) inside(ctx context.Context, redriving bool, box *letters.Box, where string, end func() error) (*lettersOpen, error) {
 	var m sluice.Matcher
 	var fetch deadletter.Fetch
 	if redriving {
@@ -419,12 +419,8 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 		if err != nil {
 			return nil, errors.Join(err, end())
 		}
-		services, err := p.c.aws(ctx, cfg)
-		if err != nil {
-			return nil, errors.Join(err, end())
-		}
 		path, _ := p.c.path()
-		m, fetch = ofTables(own, app, path), daemon.Fetch(services("dynamodb"))
+		m, fetch = ofTables(own, app, path), daemon.Fetch(app.AWS("dynamodb"))
 	}
 	h := daemon.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // the caller reports
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}

@@ -51,19 +51,16 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	if o.key != "" && len(args) > 0 {
 		return usage("want a file of records, or --key, not both")
 	}
-	cfg, app, err := c.loadApp(ctx)
+	_, app, err := c.loadApp(ctx)
 	if err != nil {
 		return err
 	}
 	x := explainer{explainOptions: o, cli: c, app: app}
-	if x.routes, err = fileRoutes(cfg, app); err != nil {
-		return err
-	}
 	if err := knownRoute(app, o.route); err != nil {
 		return err
 	}
 	if o.key != "" {
-		rec, err := c.itemRecord(ctx, cfg, o)
+		rec, err := x.itemRecord(ctx)
 		if err != nil {
 			return err
 		}
@@ -86,39 +83,11 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	return x.all(ctx, in)
 }
 
-// fileRoute is a route as the file has it, what it became, and its condition, which
-// may be nil.
-type fileRoute struct {
-	config.Route
-	built config.BuiltRoute
-	when  func(*sluice.Record) (bool, error)
-}
-
-// fileRoutes returns a file's routes by name.
-func fileRoutes(cfg *config.Config, app *config.App) (map[string]fileRoute, error) {
-	all := map[string]fileRoute{}
-	for _, b := range app.Routes {
-		all[b.Name] = fileRoute{built: b}
-	}
-	for _, r := range cfg.Routes {
-		one := fileRoute{Route: r, built: all[r.Name].built}
-		if r.When != "" {
-			var err error
-			if one.when, err = cfg.Expression(r.When); err != nil {
-				return nil, err
-			}
-		}
-		all[r.Name] = one
-	}
-	return all, nil
-}
-
 // explainer explains one record after the other.
 type explainer struct {
 	explainOptions
 	cli    *cli
 	app    *config.App
-	routes map[string]fileRoute
 	n, bad int // records; records that could not be explained
 }
 
@@ -211,8 +180,7 @@ func (x *explainer) explain(ctx context.Context, rec *sluice.Record) explanation
 }
 
 func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.Verdict) explainedRoute {
-	of := x.routes[v.Route.Name]
-	built := of.built
+	built := x.app.Route(v.Route.Name)
 	r := explainedRoute{Route: v.Route.Name, Kind: built.Kind, Takes: v.Takes}
 	if !v.Takes {
 		r.Why = x.why(rec, v)
@@ -222,8 +190,8 @@ func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.
 		r.Error = v.Err.Error()
 		return r
 	}
-	if of.when != nil {
-		if _, err := of.when(rec); err != nil { // the route takes it, to park it
+	if built.When != nil {
+		if _, err := built.When(rec); err != nil { // the route takes it, to park it
 			r.Error = err.Error()
 			return r
 		}
@@ -262,7 +230,7 @@ func nothing(kind string) string {
 // why is the reason that a record does not take a route, in the words of the
 // file.
 func (x *explainer) why(rec *sluice.Record, v router.Verdict) string {
-	f := x.routes[v.Route.Name]
+	f := x.app.Route(v.Route.Name).Written
 	switch {
 	case v.Err != nil:
 		return v.Err.Error()
@@ -291,33 +259,31 @@ func (x *explainer) why(rec *sluice.Record, v router.Verdict) string {
 }
 
 // itemRecord reads an item as it is now, and makes the record of it.
-func (c *cli) itemRecord(ctx context.Context, cfg *config.Config, o explainOptions) (*sluice.Record, error) {
-	if o.table == "" {
-		if len(cfg.Source.Tables) != 1 {
+func (x *explainer) itemRecord(ctx context.Context) (*sluice.Record, error) {
+	table := x.table
+	if table == "" {
+		if len(x.app.Tables) != 1 {
 			return nil, usage("--table is missing: the file does not name one table alone")
 		}
-		o.table = tableName(cfg.Source.Tables[0])
+		table = tableName(x.app.Tables[0])
 	}
-	event, err := itemEvent(o.event)
+	event, err := itemEvent(x.event)
 	if err != nil {
 		return nil, err
 	}
-	key, err := parseKey(o.key)
+	key, err := parseKey(x.key)
 	if err != nil {
 		return nil, usage("--key: %w", err)
 	}
-	services, err := c.aws(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	it, key, err := readItem(ctx, services("dynamodb"), o.table, key)
+	at := x.app.AWS("dynamodb")
+	it, key, err := readItem(ctx, at, table, key)
 	if err != nil {
 		return nil, err
 	}
 	if !it.Exists() {
-		return nil, errors.New("table " + o.table + ": there is no item with the key " + keyText(key))
+		return nil, errors.New("table " + table + ": there is no item with the key " + keyText(key))
 	}
-	rec := recordOf(event, services("dynamodb").Region, o.table, key, it)
+	rec := recordOf(event, at.Region, table, key, it)
 	if event != sluice.Snapshot {
 		rec.Origin = sluice.Replayed // its predecessor is unknown, so no record counts as unchanged
 	}

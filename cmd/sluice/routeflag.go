@@ -89,15 +89,6 @@ func (r *routeFlag) load(ctx context.Context) (*projected, error) {
 	return &projected{cfg: cfg, built: built, index: built.Projection.Options.Index}, nil
 }
 
-// version is the projection's, as the file has it.
-func (p *projected) version() string { return p.written().Project.Version }
-
-// written is the route as the file has it.
-func (p *projected) written() config.Route {
-	i := slices.IndexFunc(p.cfg.Routes, func(r config.Route) bool { return r.Name == p.built.Name })
-	return p.cfg.Routes[i] // Load has named every route
-}
-
 // oneTable is the table of that name, or the only one of the file.
 func oneTable(cfg *config.Config, name string) (string, error) {
 	names := tablesOf(cfg)
@@ -127,7 +118,7 @@ func tablesOf(cfg *config.Config) []string {
 // backfill is the file with the one route alone, on one table: for SNAPSHOT
 // records of the given types, or of those of its patterns.
 func (p *projected) backfill(table string, types []string) (*config.Config, error) {
-	all := p.built.Projection.Types
+	all := p.built.Written.Types()
 	for _, t := range types {
 		if !slices.Contains(all, t) && !slices.Contains(all, "*") {
 			return nil, usage("--type: route %s does not project %q%s", p.built.Name, t, didYouMean(t, all))
@@ -137,7 +128,7 @@ func (p *projected) backfill(table string, types []string) (*config.Config, erro
 		types = all
 	}
 	cfg := *p.cfg
-	cfg.Routes = []config.Route{snapshots(p.written(), types)}
+	cfg.Routes = []config.Route{snapshots(p.built.Written, types)}
 	cfg.Source.Tables, cfg.Source.Queues = []string{table}, nil
 	return &cfg, nil
 }
@@ -155,12 +146,12 @@ func snapshots(r config.Route, types []string) config.Route {
 // routes of the file that project into it, by whichever template: what another
 // one has written is no ghost. unfenced takes projections without versions.
 func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source, error) {
-	if p.version() == "none" && !unfenced {
+	of := p.built.Written.Project
+	if of.Version == "none" && !unfenced {
 		return nil, fmt.Errorf("route %s: its version is none, so that nothing would keep an older state from standing: want sequence, or attribute:<path>", p.built.Name)
 	}
 	cfg := *p.cfg
 	cfg.Routes = nil
-	of := p.written().Project
 	tombstones := false
 	reach := newReach(p.built.Projection.Client)
 	var owners []owner
@@ -185,22 +176,14 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 	if err != nil {
 		return nil, err
 	}
-	services, err := c.aws(ctx, &cfg)
-	if err != nil {
-		return nil, err
-	}
-	by := map[string]config.BuiltRoute{}
-	for _, b := range app.Routes {
-		by[b.Name] = b
-	}
 	return &source{
-		cfg: services("dynamodb"), tables: tablesOf(&cfg), markField: markField(of), forgetDeleted: of.ForgetDeleted, store: p.built.Projection.Store,
+		cfg: app.AWS("dynamodb"), tables: tablesOf(&cfg), markField: markField(of), forgetDeleted: of.ForgetDeleted, store: p.built.Projection.Store,
 		index: p.index, write: p.built.Projection.Write, tombstones: tombstones,
 		foreign: foreign(owners),
 		project: func(rec *sluice.Record) (ops []document.Op, err error) {
 			routes, err := app.Router.Match(nil, rec)
 			for _, r := range routes {
-				more, oneErr := by[r.Name].Projection.Project(rec)
+				more, oneErr := app.Route(r.Name).Projection.Project(rec)
 				err = errors.Join(err, oneErr)
 				for _, op := range more {
 					meet, oneErr := reach.meet(ctx, op.Index, of.Index)

@@ -156,22 +156,16 @@ func (c *cli) daemonApp(cfg *config.Config, o *daemon.Options) daemon.App {
 		for _, one := range app.Checks {
 			s.Check(one.Sink, one.Check, one.Routes...)
 		}
-		if explain, err = c.explains(cfg, app); err != nil {
-			return nil, err
-		}
+		explain = c.explains(app)
 		s.Background(func(ctx context.Context) { sweepEvery(ctx, app, s.Logger) })
 		return app.Router, nil
 	}}
 }
 
 // explains returns what says for the page what each route would do with a record.
-func (c *cli) explains(cfg *config.Config, app *config.App) (func(context.Context, *sluice.Record) []daemon.Explained, error) {
-	routes, err := fileRoutes(cfg, app)
-	if err != nil {
-		return nil, err
-	}
+func (c *cli) explains(app *config.App) func(context.Context, *sluice.Record) []daemon.Explained {
 	return func(ctx context.Context, rec *sluice.Record) (all []daemon.Explained) {
-		x := explainer{cli: c, app: app, routes: routes} // one for each record, as it counts
+		x := explainer{cli: c, app: app} // one for each record, as it counts
 		for _, r := range x.explain(ctx, rec).Routes {
 			one := daemon.Explained{Route: r.Route, Kind: r.Kind, Takes: r.Takes, Why: r.Why, Error: r.Error}
 			for _, effect := range r.Effects {
@@ -180,7 +174,7 @@ func (c *cli) explains(cfg *config.Config, app *config.App) (func(context.Contex
 			all = append(all, one)
 		}
 		return all
-	}, nil
+	}
 }
 
 // routesOf makes a file's routes with a daemon's setup.

@@ -206,16 +206,18 @@ func sameCluster(cfg *config.Config, a, b string) bool {
 	if a == b {
 		return true
 	}
-	urls := func(to string) (urls []string) {
-		for name, s := range cfg.Sinks {
-			if s.OpenSearch != nil && (to == "" || to == name) {
-				urls = append(urls, s.OpenSearch.URLs...)
-			}
-		}
-		return urls
-	}
-	ofB := urls(b)
-	return slices.ContainsFunc(urls(a), func(x string) bool {
+	ofB := clusterURLs(cfg, b)
+	return slices.ContainsFunc(clusterURLs(cfg, a), func(x string) bool {
 		return slices.ContainsFunc(ofB, func(y string) bool { return strings.EqualFold(strings.TrimRight(x, "/"), strings.TrimRight(y, "/")) })
 	})
+}
+
+// clusterURLs are those of the sink that a route names; "" is the only cluster.
+func clusterURLs(cfg *config.Config, to string) (urls []string) {
+	for name, s := range cfg.Sinks {
+		if s.OpenSearch != nil && (to == "" || to == name) {
+			urls = append(urls, s.OpenSearch.URLs...)
+		}
+	}
+	return urls
 }

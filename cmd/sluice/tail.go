@@ -172,7 +172,7 @@ type tail struct {
 	paint  paint
 	route  *sluice.Route
 	router *router.Router                     // of the file; one without routes else
-	routes map[string]fileRoute               // of the file
+	app    *config.App                        // of the file; nil without one
 	passes func(*sluice.Record) (bool, error) // --where; nil: all
 	stop   func()
 
@@ -199,9 +199,8 @@ func (t *tail) prepare(ctx context.Context, cfg *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	t.router = app.Router
-	t.routes, err = fileRoutes(cfg, app)
-	return err
+	t.router, t.app = app.Router, app
+	return nil
 }
 
 // Match implements [sluice.Matcher].

@@ -120,7 +120,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 		}
 		app = connected
 	}
-	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(cfg, app)
+	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(app)
 	for _, at := range cfg.Accounts() {
 		if text := at.String(); text != "" {
 			v.Accounts = append(v.Accounts, text)
@@ -183,17 +183,10 @@ func (v *validation) tell(err error) {
 	}
 }
 
-// listRoutes joins what the file says of routes with what they became: a route
-// of the file has its name, and the queues of cascades have others.
-func listRoutes(cfg *config.Config, app *config.App) []listedRoute {
-	written := map[string]config.Route{}
-	for _, r := range cfg.Routes {
-		written[r.Name] = r
-	}
-	var list []listedRoute
+// listRoutes lists the routes of the file, and those of the queues of cascades.
+func listRoutes(app *config.App) (list []listedRoute) {
 	for _, b := range app.Routes {
-		r := written[b.Name]
-		list = append(list, listedRoute{Name: b.Name, Kind: b.Kind, On: r.On, Filters: filters(r)})
+		list = append(list, listedRoute{Name: b.Name, Kind: b.Kind, On: b.Written.On, Filters: filters(b.Written)})
 	}
 	return list
 }

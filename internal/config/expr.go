@@ -275,7 +275,7 @@ func needs(v item.View) (opts []router.Option) {
 
 // when compiles the expression at a field of the file. Its error is an *Error.
 func (c *Config) when(field, text string, names ...string) (*when, error) {
-	w, err := compile(text, c.resolver(), names...)
+	w, err := compile(text, c.EntityType.resolver(), names...)
 	if err != nil {
 		return nil, c.source().expression(field, err)
 	}
@@ -319,16 +319,6 @@ func (c *Config) validateWhen(path, text string, names ...string) {
 
 // readsItem reports whether the condition of a route reads the item.
 func (c *Config) readsItem(r *Route) bool {
-	w, err := compile(r.When, c.resolver())
+	w, err := compile(r.When, c.EntityType.resolver())
 	return r.When != "" && err == nil && w.reads() != 0
-}
-
-// resolver returns the resolver of entity types; the default one if the file's is
-// wrong.
-func (c *Config) resolver() router.Resolver {
-	r, err := c.EntityType.resolver()
-	if err != nil {
-		return router.Attribute("entityType")
-	}
-	return r
 }

@@ -206,7 +206,7 @@ func (o *Project) build(b *builder, path string, r *Route) (*built, error) {
 	}
 	made.handle = handler.Handle
 	made.Projection = &Projected{
-		cluster: cl, Projection: handler, Options: p, Client: cl.client, Sink: cl.docs, Write: write, Marks: marks, Store: b.sinks.source.Store, Types: r.Types(),
+		cluster: cl, Projection: handler, Options: p, Client: cl.client, Sink: cl.docs, Write: write, Marks: marks, Store: b.sinks.source.Store,
 	}
 	made.Explain = func(_ context.Context, rec *sluice.Record) (effects []Effect, err error) {
 		ops, err := handler.Project(rec)

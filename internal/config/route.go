@@ -194,6 +194,7 @@ func (r *Route) options(c *Config, path string, made *built) ([]router.Option, e
 		if err != nil {
 			return nil, err
 		}
+		made.When = w.match
 		o = append(o, w.options()...)
 	}
 	add := func(set bool, option router.Option) {

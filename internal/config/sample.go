@@ -44,7 +44,7 @@ func (c *Config) CheckSample(route string, recs []*sluice.Record) error {
 }
 
 func (c *Config) checkSample(field, text string, names []string, recs []*sluice.Record) (errs Errors) {
-	w, err := compile(text, c.resolver(), names...)
+	w, err := compile(text, c.EntityType.resolver(), names...)
 	if err != nil {
 		return nil // Load reports it
 	}
