@@ -1,18 +1,16 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/audit"
-	"github.com/sluicehq/sluice/internal/daemon"
 )
 
 func auditCommand(c *cli) *cobra.Command {
-	s := &search{env: c.env, route: routeFlag{cli: c}}
+	s := &search{route: routeFlag{cli: c}}
 	var repair, trust, asJSON bool
 	var maxDeletes int
 	var sample float64
@@ -36,10 +34,10 @@ With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if !(sample > 0 && sample <= 1) { // NaN neither
-				return &daemon.UsageError{Err: fmt.Errorf("--sample: %v is not above 0 and up to 1", sample)}
+				return usage("--sample: %v is not above 0 and up to 1", sample)
 			}
 			if settle <= 0 {
-				return &daemon.UsageError{Err: fmt.Errorf("--settle: %v is not above 0", settle)}
+				return usage("--settle: %v is not above 0", settle)
 			}
 			if maxDeletes < 0 {
 				return usage("--max-deletes: %d is below 0", maxDeletes)

@@ -69,7 +69,7 @@ docs/backfill.md.`,
 			app, env := daemon.App{Name: "sluice", Routes: to.routes}, c.env
 			if byFlags {
 				if err := errors.Join(o.FromEnv(cmd.Flags(), c.env), to.validate(c.env)); err != nil {
-					return &daemon.UsageError{Err: err}
+					return usage("%w", err)
 				}
 				s.Name = to.name()
 				err = c.reach(&o, nil)
@@ -182,7 +182,7 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 	}
 	p, err := projection.New(write, o)
 	if err != nil {
-		return nil, &daemon.UsageError{Err: err}
+		return nil, usage("%w", err)
 	}
 	// Better now than with the first item.
 	if err := client.Call(ctx, "GET", "/", nil, nil); err != nil {

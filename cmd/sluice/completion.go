@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 // shellExamples says for each shell how it completes from now on, and in every new
@@ -43,30 +45,15 @@ func completeBy(cmd *cobra.Command, flag string, values func() []string) {
 	}
 }
 
-// tableNames are the tables of the file, for a shell; none when it cannot be
-// read.
-func (c *cli) tableNames() []string {
-	cfg, err := c.loadMaybe()
-	if err != nil || cfg == nil {
-		return nil
-	}
-	return cfg.Source.Tables
-}
-
 // routeNames are the routes of the file that are of one of the kinds, or of any,
 // for a shell.
 func (c *cli) routeNames(kinds ...string) func() []string {
-	return func() []string {
-		cfg, err := c.loadMaybe()
-		if err != nil || cfg == nil {
-			return nil
-		}
-		var names []string
+	return c.ofFile(func(cfg *config.Config) (names []string) {
 		for _, r := range cfg.Routes {
 			if len(kinds) == 0 || slices.Contains(kinds, r.Kind()) {
 				names = append(names, r.Name)
 			}
 		}
 		return names
-	}
+	})
 }

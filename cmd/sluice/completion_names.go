@@ -28,7 +28,7 @@ Each shell has its own script. The help of its command says where to put it.`
 func (c *cli) completeRest(cmd *cobra.Command) {
 	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	names := map[string]func() []string{
-		"table": c.tableNames, "route": c.routeNames(), "type": c.ofFile(typeNames),
+		"table": c.ofFile(sourceTables), "route": c.routeNames(), "type": c.ofFile(typeNames),
 		"queue": c.ofFile(func(cfg *config.Config) []string { return cfg.Source.Queues }),
 		"start": fixed(poller.TrimHorizon, poller.Latest), "kind": fixed("record", "gap"), "dead-letter": fixed("record", "item"),
 		"log-format": fixed("text", "json"), "log-level": fixed("debug", "info", "warn", "error"), "opensearch-sign": fixed("es", "aoss"),
@@ -70,6 +70,8 @@ func (c *cli) ofFile(names func(*config.Config) []string) func() []string {
 		return once
 	}
 }
+
+func sourceTables(cfg *config.Config) []string { return cfg.Source.Tables }
 
 // typeNames are the entity types that routes of the file name.
 func typeNames(cfg *config.Config) (names []string) {

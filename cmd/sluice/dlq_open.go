@@ -292,14 +292,7 @@ func (p *letterPlace) askNamed(daemon string, cfg *config.Config) (*lettersOpen,
 	if !strings.Contains(daemon, "://") { // as it is logged, and as --listen has it
 		daemon = "http://" + daemon
 	}
-	o, err := p.ask(daemon, p.stateAt(daemon, cfg), cfg)
-	if err != nil {
-		return nil, err
-	}
-	if p.named(cfg) {
-		o.api.app = p.name(cfg)
-	}
-	return o, nil
+	return p.ask(daemon, p.stateAt(daemon, cfg), cfg, letterClient{app: p.meant(cfg)})
 }
 
 // askHolder is for the daemon that holds the state file. One that holds another state
@@ -314,15 +307,7 @@ func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, 
 		return nil, err
 	}
 	fmt.Fprintf(p.c.stderr, "a daemon holds %s: it is asked at %s\n", path, url)
-	o, err := p.ask(url, path, cfg)
-	if err != nil {
-		return nil, err
-	}
-	o.api.state = path
-	if p.application != "" || p.c.env(applicationEnv) != "" {
-		o.api.app = p.name(cfg)
-	}
-	return o, nil
+	return p.ask(url, path, cfg, letterClient{state: path, app: p.meant(nil)})
 }
 
 const stateUsage = "state `file` of a stopped daemon, or dynamodb:TABLE ($" + stateEnv + "; default: the configuration's, or sluice.db)"
@@ -386,7 +371,8 @@ func (c *cli) applicationName(flag string, cfg *config.Config) string {
 }
 
 // ask is for the daemon at a URL, which keeps its state in a file, if that is known.
-func (p *letterPlace) ask(daemon, state string, cfg *config.Config) (*lettersOpen, error) {
+// client says which state and application are meant.
+func (p *letterPlace) ask(daemon, state string, cfg *config.Config, client letterClient) (*lettersOpen, error) {
 	u, err := daemonURL(daemon)
 	if err != nil {
 		return nil, err
@@ -396,12 +382,12 @@ func (p *letterPlace) ask(daemon, state string, cfg *config.Config) (*lettersOpe
 		return nil, err
 	}
 	// A redirect to another port or to plain HTTP would have the token, too.
-	direct := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	client := &letterClient{base: u.String(), token: token, http: direct, down: "its state file by --state"}
+	client.http = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client.base, client.token, client.down = u.String(), token, "its state file by --state"
 	if p.live {
 		client.down = "start it"
 	}
-	return &lettersOpen{api: client, where: "the daemon at " + client.base, daemon: true, close: func() error {
+	return &lettersOpen{api: &client, where: "the daemon at " + client.base, daemon: true, close: func() error {
 		client.http.CloseIdleConnections()
 		return nil
 	}}, nil

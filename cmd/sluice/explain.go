@@ -186,15 +186,13 @@ func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.
 		r.Why = x.why(rec, v)
 		return r
 	}
-	if v.Err != nil { // the route takes it, to park it
-		r.Error = v.Err.Error()
-		return r
+	failed := v.Err
+	if failed == nil && built.When != nil {
+		_, failed = built.When(rec)
 	}
-	if built.When != nil {
-		if _, err := built.When(rec); err != nil { // the route takes it, to park it
-			r.Error = err.Error()
-			return r
-		}
+	if failed != nil { // the route takes it, to park it
+		r.Error = failed.Error()
+		return r
 	}
 	if built.Explain == nil {
 		r.Effects = []config.Effect{{Does: "runs: what it would do cannot be told"}}

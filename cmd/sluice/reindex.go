@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
@@ -26,7 +25,7 @@ type reindexing struct {
 }
 
 func reindexCommand(c *cli) *cobra.Command {
-	r := &reindexing{search: search{env: c.env, route: routeFlag{cli: c}}, stdout: c.stdout, stderr: c.stderr}
+	r := &reindexing{search: search{route: routeFlag{cli: c}}, stdout: c.stdout, stderr: c.stderr}
 	cmd := &cobra.Command{
 		Use:   "reindex",
 		Short: "Replace the index behind an alias, without downtime",
@@ -112,7 +111,7 @@ func (r *reindexing) filling(cmd *cobra.Command, p *projected, folder string) (s
 		return src, body, err
 	}
 	if body, err = opensearch.IndexBody(os.DirFS(folder), src.index, opensearch.IndexOptions{Marks: marks(src.index, src.markField, src.forgetDeleted)}); err != nil {
-		err = &daemon.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
+		err = usage("--indices %s: %w", folder, err)
 	}
 	return src, body, err
 }

@@ -51,11 +51,8 @@ func (r *routeFlag) byFlags(f *pflag.FlagSet) (bool, error) {
 	if len(given) > 0 {
 		return true, nil
 	}
-	if r.name != "" {
-		return false, nil
-	}
 	path, named := r.cli.path()
-	if named {
+	if r.name != "" || named {
 		return false, nil
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

@@ -55,7 +55,7 @@ table is a name or the ARN of a stream.`,
 			return c.tail(cmd.Context(), args, o)
 		},
 	}
-	oneArgument(cmd, "%d tables are named: want one", c.tableNames)
+	oneArgument(cmd, "%d tables are named: want one", c.ofFile(sourceTables))
 	f := cmd.Flags()
 	f.StringVar(&o.start, "from", poller.Latest, "begin at TRIM_HORIZON or LATEST")
 	f.StringSliceVar(&o.types, "type", nil, "only this entity `type`; repeatable")

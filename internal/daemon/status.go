@@ -28,11 +28,9 @@ func (s *sources) status() page.Status {
 	if s.poller != nil {
 		st.Worker = s.poller.Owner()
 	}
-	if s.backfills != nil {
-		for _, b := range s.backfills.all {
-			p := b.Progress()
-			st.Backfills = append(st.Backfills, page.Backfill{Table: p.Table, Items: p.Items, Settled: p.Settled, Expected: p.TableItems, Finished: p.Finished})
-		}
+	for _, b := range s.backfills.all {
+		p := b.Progress()
+		st.Backfills = append(st.Backfills, page.Backfill{Table: p.Table, Items: p.Items, Settled: p.Settled, Expected: p.TableItems, Finished: p.Finished})
 	}
 	if s.consumer != nil {
 		for name, h := range s.consumer.Hands() {
