@@ -7,11 +7,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/reread"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
@@ -278,4 +280,28 @@ func (t *tail) print(write func() error) {
 	if t.err != nil || t.shown == t.limit {
 		t.stop()
 	}
+}
+
+// one shows the record with a sequence number, such as a record that a daemon
+// holds.
+func (t *tail) one(ctx context.Context, cfg aws.Config, s poller.Stream) error {
+	arn := s.ARN
+	if arn == "" {
+		table, err := describeTable(ctx, cfg, s.Table)
+		if err != nil {
+			return err
+		}
+		if arn = aws.ToString(table.LatestStreamArn); arn == "" {
+			return fmt.Errorf("table %q has no stream", s.Table)
+		}
+	}
+	rec, err := reread.New(cfg).Record(ctx, arn, "", sluice.Sequence(t.sequence), "")
+	if err != nil {
+		return err
+	}
+	if err := rec.Err(); err != nil {
+		return fmt.Errorf("record %s: %w", t.sequence, err)
+	}
+	_ = t.show(ctx, rec)
+	return t.err
 }

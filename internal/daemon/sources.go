@@ -34,8 +34,8 @@ type sources struct {
 	repairs   []string // see Options.Repairs
 	letters   *kept
 	throttles *throttles
-	ended     func()          // forgets series that only these sources have
-	poller    *poller.Poller  // nil without tables
+	ended     func()         // forgets series that only these sources have
+	poller    *poller.Poller // nil without tables
 	backfills backfills
 	consumer  *queue.Consumer // nil without queues
 }
