@@ -315,9 +315,7 @@ const stateUsage = "state `file` of a stopped daemon, or dynamodb:TABLE ($" + st
 // statePath returns the state file, or dynamodb:TABLE: that of a flag, the
 // environment, or the configuration, which may be nil.
 func (c *cli) statePath(flag string, cfg *config.Config) string {
-	if cfg == nil {
-		cfg = &config.Config{}
-	}
+	cfg = cmp.Or(cfg, new(config.Config))
 	return cmp.Or(flag, c.env(stateEnv), cfg.Daemon.State, "sluice.db")
 }
 
@@ -352,10 +350,8 @@ func (p *letterPlace) keys(cfg *config.Config) (letterkeys.Keys, error) {
 		return letterkeys.Find(func(string) string { return "" }, p.keyFile)
 	case p.flags.Changed("letter-key-file"):
 		return letterkeys.Keys{}, usage("--letter-key-file: it is empty: is a variable not set?")
-	case cfg == nil:
-		return letterkeys.Find(p.c.env, "")
 	}
-	return cfg.LetterKeys(p.c.env)
+	return cmp.Or(cfg, new(config.Config)).LetterKeys(p.c.env)
 }
 
 // name is the application's.
@@ -364,9 +360,7 @@ func (p *letterPlace) name(cfg *config.Config) string {
 }
 
 func (c *cli) applicationName(flag string, cfg *config.Config) string {
-	if cfg == nil {
-		cfg = &config.Config{}
-	}
+	cfg = cmp.Or(cfg, new(config.Config))
 	return cmp.Or(flag, c.env(applicationEnv), cfg.Name, "sluice")
 }
 

@@ -110,9 +110,7 @@ const listenEnv = "SLUICE_LISTEN"
 
 // listening is the URL of a daemon that has no state file to write its address beside.
 func (p *letterPlace) listening(cfg *config.Config) (string, error) {
-	if cfg == nil {
-		cfg = &config.Config{}
-	}
+	cfg = cmp.Or(cfg, new(config.Config))
 	at := cmp.Or(p.c.env(listenEnv), cfg.Daemon.Listen, strings.TrimPrefix(defaultDaemon, "http://"))
 	if at == "off" {
 		return "", errors.New("the daemon does not listen (listen: off): start it with an address to listen on")
