@@ -69,24 +69,11 @@ func (c *cli) openLink(link string) error {
 	if err != nil {
 		return err
 	}
-	dir = filepath.Join(dir, "sluice")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	file := filepath.Join(dir, "sluice", "open.html") // one for all links: each is of use for a minute
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "open-*.html") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(access.LinkFile(link))
-	file := filepath.Join(dir, "open.html") // one for all links: each is of use for a minute
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	if err := access.Store(file, access.LinkFile(link)); err != nil {
 		return err
 	}
 	return c.browse(file)

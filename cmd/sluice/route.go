@@ -87,18 +87,17 @@ the stream forgets the oldest.`,
 }
 
 func routePauseCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
+	return throttling(c, &cobra.Command{
 		Use:   "pause ROUTE",
 		Short: "Pause a route for a time",
 		Long: `Pause a route for a time, of 12 hours at most. Calls that run end; no other begins.
 The route goes on by itself. Exit code 3: the pause is stored, but no worker runs.`,
 		Example: `  sluice route pause 'new search' --for 1h`,
-	}
-	return throttling(c, cmd, nil)
+	}, nil)
 }
 
 func routeSlowCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
+	return throttling(c, &cobra.Command{
 		Use:   "slow ROUTE",
 		Short: "Slow a route for a time",
 		Long: `Slow a route for a time, of 12 hours at most. Say how many calls may run at a time, how
@@ -106,8 +105,7 @@ many records a second, or both. Each worker counts its own. Limits of the config
 stay. Exit code 3: that is stored, but no worker runs.`,
 		Example: `  sluice route slow search --concurrency 4 --for 1h
   sluice route slow search --rate 20 --for 30m`,
-	}
-	return throttling(c, cmd, func(fs *pflag.FlagSet, concurrency *int, rate *float64) {
+	}, func(fs *pflag.FlagSet, concurrency *int, rate *float64) {
 		fs.IntVar(concurrency, "concurrency", 0, "`calls` at a time, of each worker")
 		fs.Float64Var(rate, "rate", 0, "`records` a second, of each worker")
 	})
