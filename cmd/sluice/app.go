@@ -85,14 +85,9 @@ func (c *cli) loadMaybe() (*config.Config, error) {
 	return cfg, err
 }
 
-// build makes sinks and routes of the file, for commands other than run: without
-// metrics. check asks the sinks whether they are there, and makes indices.
-func (c *cli) build(ctx context.Context, cfg *config.Config, check bool) (*config.App, error) {
-	return c.buildWith(ctx, cfg, config.Setup{Check: check})
-}
-
-// buildWith is build with metrics.
-func (c *cli) buildWith(ctx context.Context, cfg *config.Config, s config.Setup) (*config.App, error) {
+// build makes sinks and routes of the file, for commands other than run. It sets the
+// accounts and the logger of s.
+func (c *cli) build(ctx context.Context, cfg *config.Config, s config.Setup) (*config.App, error) {
 	var err error
 	if s.AWS, s.Accounts, err = c.accounts(ctx, cfg); err != nil {
 		return nil, err
@@ -107,7 +102,7 @@ func (c *cli) loadApp(ctx context.Context) (*config.Config, *config.App, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	app, err := c.build(ctx, cfg, false)
+	app, err := c.build(ctx, cfg, config.Setup{})
 	return cfg, app, err
 }
 

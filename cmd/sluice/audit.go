@@ -1,17 +1,21 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/audit"
-	"github.com/sluicehq/sluice/internal/daemon"
 )
 
 func auditCommand(c *cli) *cobra.Command {
-	s := &search{env: c.env, route: routeFlag{cli: c}}
+	s := &search{route: routeFlag{cli: c}}
 	var repair, trust, asJSON bool
 	var maxDeletes int
 	var sample float64
@@ -32,14 +36,13 @@ With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 ` + searchHelp,
 		Example: `  sluice audit --route products --repair
   sluice audit --table products --index products --id '{id}' --version-attribute rev --sample 0.01`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if !(sample > 0 && sample <= 1) { // NaN neither
-				return &daemon.UsageError{Err: fmt.Errorf("--sample: %v is not above 0 and up to 1", sample)}
+				return usage("--sample: %v is not above 0 and up to 1", sample)
 			}
 			if settle <= 0 {
-				return &daemon.UsageError{Err: fmt.Errorf("--settle: %v is not above 0", settle)}
+				return usage("--settle: %v is not above 0", settle)
 			}
 			if maxDeletes < 0 {
 				return usage("--max-deletes: %d is below 0", maxDeletes)
@@ -98,10 +101,145 @@ With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 
 // literal returns an index' name, unless it is a template.
 func literal(index string) []string {
-	for _, r := range index {
-		if r == '{' {
-			return nil
-		}
+	if strings.Contains(index, "{") {
+		return nil
 	}
 	return []string{index}
+}
+
+// report prints the results of an audit.
+type report struct {
+	printer
+	from  string // tables and index
+	lines map[audit.Kind]int
+}
+
+// maxLines is how many lines each kind of drift has, unless they are for a program.
+const maxLines = 20
+
+func (r *report) drift(d audit.Drift) {
+	if r.lines == nil {
+		r.lines = map[audit.Kind]int{}
+	}
+	if r.lines[d.Kind]++; r.lines[d.Kind] > maxLines && !r.json {
+		return
+	}
+	line := struct {
+		Drift    string          `json:"drift"`
+		Index    string          `json:"index,omitempty"`
+		ID       string          `json:"id,omitempty"`
+		Routing  string          `json:"routing,omitempty"`
+		Table    string          `json:"table,omitempty"`
+		Key      json.RawMessage `json:"key,omitempty"`
+		Want     int64           `json:"want,omitempty"`
+		Have     int64           `json:"have,omitempty"`
+		Path     string          `json:"path,omitempty"`
+		Repaired bool            `json:"repaired"`
+		Error    string          `json:"error,omitempty"`
+	}{
+		Drift: d.Kind.String(), Index: d.Ref.Index, ID: d.Ref.ID, Routing: d.Ref.Routing, Table: d.Table,
+		Key: d.Key.Raw(), Want: d.Want, Have: d.Have, Path: d.Path, Repaired: d.Repaired,
+	}
+	if d.Err != nil {
+		line.Error = d.Err.Error()
+	}
+	r.print(plain(d.String()), line)
+}
+
+// result prints the comparison, up to err if set. After an error the rest is
+// unknown, and the result is never clean.
+func (r *report) result(a audit.Result, err error) {
+	r.more()
+	text := fmt.Sprintf("%s, %s expected, %d in the index: %d missing, %d stale, %d different, %s, %d ahead",
+		plural(int(a.Items), "item", "items"), plural(int(a.Documents), "document", "documents"), a.Listed,
+		a.Missing, a.Stale, a.Different, plural(int(a.Ghosts), "ghost", "ghosts"), a.Ahead)
+	for _, n := range []struct {
+		n    int64
+		what string
+	}{
+		{a.Unfenced, "unfenced"}, {a.Repaired, "repaired"}, {a.Refused, "not repaired"}, {a.Failed, "not to be projected"},
+		{a.Busy, "changed at every look"}, {a.Unchecked, "not looked into"}, {a.Foreign, "of other applications"},
+	} {
+		if n.n > 0 {
+			text += fmt.Sprintf(", %d %s", n.n, n.what)
+		}
+	}
+	line := struct {
+		Result audit.Result `json:"result"`
+		Clean  bool         `json:"clean"`
+		Error  string       `json:"error,omitempty"`
+	}{Result: a, Clean: err == nil && a.Clean()}
+	if errors.As(err, new(*audit.BrakeError)) {
+		line.Error = err.Error() // all was compared
+	} else if err != nil {
+		if line.Error = err.Error(); !r.json && a.Drift() == 0 {
+			return // the error is all that there is to say
+		}
+		text = "so far: " + text
+	}
+	if err == nil {
+		switch {
+		case a.Apart != nil:
+			text += "\n--repair would stop: " + r.braked(a.Apart).Error()
+		case a.Brake != nil:
+			text += "\n--repair would stop: " + r.braked(a.Brake).Error()
+		}
+	}
+	r.print(text, line)
+}
+
+// more counts the lines that were left out.
+func (r *report) more() {
+	for _, kind := range slices.Sorted(maps.Keys(r.lines)) {
+		if n := r.lines[kind] - maxLines; n > 0 && !r.json {
+			r.print(fmt.Sprintf("%s: %d more; --json prints all", kind, n), nil)
+		}
+	}
+}
+
+// braked adds the result of the comparison, and the flag to continue, to the error
+// of an audit that changes nothing.
+func (r *report) braked(err error) error {
+	hint := ""
+	if errors.As(err, new(*audit.ApartError)) {
+		hint = "; it is " + r.from + "; if they belong together: --trust-tables"
+	}
+	if b, ok := errors.AsType[*audit.BrakeError](err); ok {
+		switch err = b; {
+		case b.Empty:
+			hint = fmt.Sprintf("; it is %s; if the table is the right one: --trust-tables --max-deletes %d deletes them", r.from, b.Ghosts)
+		case b.MostlyEmpty:
+			hint = fmt.Sprintf(" by sluice reindex; it is %s; if the table is the right one: --trust-tables --max-deletes %d deletes them", r.from, b.Ghosts)
+		default:
+			hint = fmt.Sprintf(": --max-deletes %d deletes them", b.Ghosts)
+		}
+	}
+	if hint == "" {
+		return err
+	}
+	return fmt.Errorf("%w%s", err, hint)
+}
+
+// place describes the compared places.
+func (s *source) place() string {
+	at := "Region " + s.cfg.Region
+	if s.cfg.BaseEndpoint != nil {
+		at = *s.cfg.BaseEndpoint
+	}
+	tables := "table "
+	if len(s.tables) > 1 {
+		tables = "tables "
+	}
+	return fmt.Sprintf("%s%s of DynamoDB at %s, and index %s", tables, strings.Join(s.tables, ", "), at, s.index)
+}
+
+// verdict is nil for a clean result.
+func verdict(r audit.Result) error {
+	switch {
+	case r.Clean():
+		return nil
+	case r.Repaired == r.Drift() && r.Failed+r.Busy+r.Unchecked == 0:
+		return &findings{"the table and the index were not equal; all drift is repaired"}
+	}
+	return &findings{"the table and the index are not equal"}
 }

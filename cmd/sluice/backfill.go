@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/router"
@@ -58,7 +60,6 @@ docs/backfill.md.`,
   # By flags, beside a stream that another program reads; gently
   sluice backfill --table orders --without-stream --state backfill.db --read-units 200 \
     --opensearch https://search.example.com:9200 --index orders-2 --id '{pk}:{sk}' --version-attribute rev`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := scanFlags(s.Scan); err != nil {
 				return err
@@ -70,7 +71,7 @@ docs/backfill.md.`,
 			app, env := daemon.App{Name: "sluice", Routes: to.routes}, c.env
 			if byFlags {
 				if err := errors.Join(o.FromEnv(cmd.Flags(), c.env), to.validate(c.env)); err != nil {
-					return &daemon.UsageError{Err: err}
+					return usage("%w", err)
 				}
 				s.Name = to.name()
 				err = c.reach(&o, nil)
@@ -116,7 +117,6 @@ docs/backfill.md.`,
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	fs.StringVar(&o.LogFormat, "log-format", "text", "text or json ($SLUICE_LOG_FORMAT)")
 	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error ($SLUICE_LOG_LEVEL)")
-	completeBy(cmd, "table", c.tableNames)
 	return cmd
 }
 
@@ -184,7 +184,7 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 	}
 	p, err := projection.New(write, o)
 	if err != nil {
-		return nil, &daemon.UsageError{Err: err}
+		return nil, usage("%w", err)
 	}
 	// Better now than with the first item.
 	if err := client.Call(ctx, "GET", "/", nil, nil); err != nil {
@@ -201,4 +201,63 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 	r := router.New(router.TypeFrom(router.Attribute(t.typeAttribute)))
 	r.Handle(strings.Join(types, "#SNAPSHOT ")+"#SNAPSHOT", p.Handle, router.Name("projection"), router.Redrive())
 	return r, nil
+}
+
+// backfill is the file with the route alone, for a backfill of one table, and
+// the name that tells this backfill from others of the table. It sets o as the
+// file and the environment say.
+func (r *routeFlag) backfill(cmd *cobra.Command, o *daemon.Options, types []string) (*config.Config, string, error) {
+	p, err := r.load(cmd.Context())
+	if err != nil {
+		return nil, "", err
+	}
+	flagged := o.Tables
+	fromFile(cmd.Flags().Changed, o, p.cfg)
+	o.Tables = flagged // one of the file's, below
+	if err := o.FromEnv(cmd.Flags(), r.cli.env); err != nil {
+		return nil, "", err
+	}
+	if len(o.Tables) > 1 {
+		return nil, "", usage("--table: %q are named: one backfill reads one table", o.Tables)
+	}
+	table, err := oneTable(p.cfg, strings.Join(o.Tables, ""))
+	if err != nil {
+		return nil, "", err
+	}
+	o.Tables = []string{table}
+	cfg, err := p.backfill(table, types)
+	if err != nil {
+		return nil, "", err
+	}
+	return cfg, p.backfillName(cfg), nil
+}
+
+// backfillName depends on the place of the documents and the selection of items,
+// not on the content of documents: --again writes new content.
+func (p *projected) backfillName(only *config.Config) string {
+	r := only.Routes[0]
+	types, _ := json.Marshal(only.EntityType) // texts never fail
+	t := target{projectionFlags: projectionFlags{
+		urls: clusterURLs(p.cfg, r.Project.To), index: r.Project.Index, id: r.Project.ID, types: r.On,
+		typeAttribute: string(types), versionAttribute: r.Project.Version,
+	}}
+	return t.name()
+}
+
+const mostSegments = 256 // that a scan takes
+
+// scanFlags says which flags of a scan are wrong, before anything is opened: by
+// their names, which the scan does not know.
+func scanFlags(o snapshot.ScanOptions) error {
+	var errs []error
+	if o.Segments < 0 || o.Segments > mostSegments {
+		errs = append(errs, usage("--segments: %d is not 1 to %d, or 0 for the default", o.Segments, mostSegments))
+	}
+	if !(o.ReadUnits >= 0) { // also refuses NaN
+		errs = append(errs, usage("--read-units: %v is not above 0, or 0 for the default", o.ReadUnits))
+	}
+	if !(o.Share >= 0 && o.Share <= 1) {
+		errs = append(errs, usage("--share: %v is not above 0 and at most 1, or 0 for the default", o.Share))
+	}
+	return errors.Join(errs...)
 }

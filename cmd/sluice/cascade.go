@@ -31,7 +31,6 @@ deletion before the route existed. If the parent exists, the command exits with 
 With a queue, it deletes up to threshold rows; sluice run deletes the rest. --key has
 the parent's key, and other attributes that the route reads of it.`,
 		Example: `  sluice cascade --key '{"map_id":"7"}' --dry-run`,
-		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.cascade(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
@@ -56,7 +55,7 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 		return err
 	}
 	var counts tally.Tally
-	app, err := c.buildWith(ctx, cfg, config.Setup{Metrics: &counts})
+	app, err := c.build(ctx, cfg, config.Setup{Metrics: &counts})
 	if err != nil {
 		return err
 	}

@@ -16,16 +16,12 @@ var colour = regexp.MustCompile(`^\x1b\[(?:0|1|2|22|3[1-6]|39)(?:;(?:0|1|2|22|3[
 // for every text that a command formats, whether for a terminal or not; clean alone
 // could not tell others' colours and lines from ours.
 func plain(text string) string {
-	harmless := func(r rune) bool { return r != '\n' && r != '\t' && r != utf8.RuneError && !moves(r) }
-	if strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0 {
-		return text
-	}
 	var b strings.Builder
 	for _, r := range text {
-		if harmless(r) || r == utf8.RuneError {
-			b.WriteRune(r)
-		} else {
+		if r == '\n' || r == '\t' || moves(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
 		}
 	}
 	return b.String()
@@ -51,16 +47,6 @@ func (e plainError) Unwrap() error { return e.error }
 // change earlier output, or reverse the reading order. clean shows them as \u001b,
 // like JSON. rest is an incomplete end, which the next write may complete.
 func clean(text string) (cleaned, rest string) {
-	harmless := true
-	for i := range len(text) {
-		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
-			harmless = false
-			break
-		}
-	}
-	if harmless {
-		return text, ""
-	}
 	var b strings.Builder
 	for len(text) > 0 {
 		if text[0] == '\x1b' {
@@ -74,8 +60,6 @@ func clean(text string) (cleaned, rest string) {
 		switch {
 		case r == utf8.RuneError && n == 1 && !utf8.FullRuneInString(text):
 			return b.String(), text
-		case r == utf8.RuneError && n == 1:
-			b.WriteRune(r)
 		case moves(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:

@@ -1,10 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	_ "embed"
+	"io"
+	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/statestore"
+	"github.com/sluicehq/sluice/sources/poller"
 )
 
 // shellExamples says for each shell how it completes from now on, and in every new
@@ -43,30 +54,180 @@ func completeBy(cmd *cobra.Command, flag string, values func() []string) {
 	}
 }
 
-// tableNames are the tables of the file, for a shell; none when it cannot be
-// read.
-func (c *cli) tableNames() []string {
-	cfg, err := c.loadMaybe()
-	if err != nil || cfg == nil {
-		return nil
-	}
-	return cfg.Source.Tables
-}
-
 // routeNames are the routes of the file that are of one of the kinds, or of any,
 // for a shell.
 func (c *cli) routeNames(kinds ...string) func() []string {
-	return func() []string {
-		cfg, err := c.loadMaybe()
-		if err != nil || cfg == nil {
-			return nil
-		}
-		var names []string
+	return c.ofFile(func(cfg *config.Config) (names []string) {
 		for _, r := range cfg.Routes {
 			if len(kinds) == 0 || slices.Contains(kinds, r.Kind()) {
 				names = append(names, r.Name)
 			}
 		}
 		return names
+	})
+}
+
+var completionEnd = time.Second // longest wait of a user at a shell; tests on a busy machine wait longer
+
+const completionHelp = `Print a script with which your shell completes commands, flags and their values: the
+routes, tables and queues of the configuration, the ids of dead letters, and the
+tables and applications of a stopped daemon's state file.
+
+Each shell has its own script. The help of its command says where to put it.`
+
+// completeRest is for the flags and arguments that no command has spoken for: a
+// shell proposes the names that are known, files where one is meant, and else
+// nothing.
+func (c *cli) completeRest(cmd *cobra.Command) {
+	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	names := map[string]func() []string{
+		"table": c.ofFile(sourceTables), "route": c.routeNames(), "type": c.ofFile(typeNames),
+		"queue": c.ofFile(func(cfg *config.Config) []string { return cfg.Source.Queues }),
+		"start": fixed(poller.TrimHorizon, poller.Latest), "kind": fixed("record", "gap"), "dead-letter": fixed("record", "item"),
+		"log-format": fixed("text", "json"), "log-level": fixed("debug", "info", "warn", "error"), "opensearch-sign": fixed("es", "aoss"),
+	}
+	each := func(f *pflag.Flag) {
+		_, spoken := cmd.GetFlagCompletionFunc(f.Name)
+		value, _ := pflag.UnquoteUsage(f)
+		switch {
+		case spoken:
+		case value == "file":
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
+		case f.Name == "application":
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, c.completeApplications)
+		case names[f.Name] != nil:
+			completeBy(cmd, f.Name, names[f.Name])
+		}
+	}
+	cmd.Flags().VisitAll(each)
+	cmd.PersistentFlags().VisitAll(each)
+	for _, sub := range cmd.Commands() {
+		c.completeRest(sub)
+	}
+}
+
+func fixed(values ...string) func() []string { return func() []string { return values } }
+
+// ofFile are names that the file has, for a shell; none when it cannot be read.
+func (c *cli) ofFile(names func(*config.Config) []string) func() []string {
+	return func() (once []string) {
+		cfg, err := c.loadMaybe()
+		if err != nil || cfg == nil {
+			return nil
+		}
+		for _, name := range names(cfg) {
+			if name != "" && !slices.Contains(once, name) {
+				once = append(once, name)
+			}
+		}
+		return once
+	}
+}
+
+func sourceTables(cfg *config.Config) []string { return cfg.Source.Tables }
+
+// typeNames are the entity types that routes of the file name.
+func typeNames(cfg *config.Config) (names []string) {
+	for _, r := range cfg.Routes {
+		names = append(names, r.Types()...)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "*" })
+}
+
+// letterTables are what dead letters say that they are of.
+func letterTables(cfg *config.Config) []string {
+	names := tablesOf(cfg)
+	for _, q := range cfg.Source.Queues {
+		names = append(names, path.Base(q))
+	}
+	return names
+}
+
+// counterTables have the counters of the file's routes.
+func counterTables(cfg *config.Config) (names []string) {
+	for _, r := range cfg.Routes {
+		if r.Count != nil {
+			for _, n := range r.Count.Numbers {
+				names = append(names, n.Table)
+			}
+		}
+	}
+	return names
+}
+
+// completeApplications proposes those of the state file that the command is about.
+func (c *cli) completeApplications(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var path string
+	if f := cmd.Flag("state"); f != nil && f.Changed {
+		path = f.Value.String()
+	}
+	return c.inState(cmd.Context(), path, func(ctx context.Context, store statestore.Store, _ *config.Config) []string {
+		apps, _ := store.Applications(ctx)
+		return apps
+	}), cobra.ShellCompDirectiveNoFileComp
+}
+
+// inState finds names in a state file, unless a process holds it.
+func (c *cli) inState(ctx context.Context, flag string, find func(context.Context, statestore.Store, *config.Config) []string) []string {
+	return soon(ctx, func(ctx context.Context) []string {
+		cfg, err := c.loadMaybe()
+		if err != nil {
+			return nil
+		}
+		store, err := c.openState(ctx, c.statePath(flag, cfg), cfg, time.Nanosecond)
+		if err != nil {
+			return nil
+		}
+		defer func() { _ = store.Close() }()
+		return find(ctx, store, cfg)
+	})
+}
+
+// soon returns what find returns within a second.
+func soon[T any](ctx context.Context, find func(context.Context) []T) []T {
+	ctx, cancel := context.WithTimeout(ctx, completionEnd)
+	defer cancel()
+	found := make(chan []T, 1)
+	go func() { found <- find(ctx) }() // opening a file does not heed ctx
+	select {
+	case all := <-found:
+		return all
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// bashWords stands in for two functions of the package bash-completion where it
+// is not loaded: cobra's script calls them, and a bash without them completes
+// nothing.
+//
+//go:embed completion.bash
+var bashWords string
+
+// bashCompletion prints the script for bash.
+func bashCompletion(root *cobra.Command, w io.Writer, descriptions bool) error {
+	var b bytes.Buffer
+	if err := root.GenBashCompletionV2(&b, descriptions); err != nil {
+		return err
+	}
+	script := strings.NewReplacer("_get_comp_words_by_ref", "__sluice_words", "_filedir", "__sluice_files").Replace(b.String())
+	_, err := io.WriteString(w, script+bashWords)
+	return err
+}
+
+// withOwnBash has the command completion bash print a script that needs nothing else.
+func withOwnBash(completion *cobra.Command) {
+	for _, shell := range completion.Commands() {
+		if shell.Name() != "bash" {
+			continue
+		}
+		shell.Long = "Print the script that has bash complete commands of sluice. It needs bash 4 or newer,\nand not the package bash-completion."
+		shell.RunE = func(cmd *cobra.Command, _ []string) error {
+			bare, err := cmd.Flags().GetBool("no-descriptions")
+			if err != nil {
+				return err
+			}
+			return bashCompletion(cmd.Root(), cmd.OutOrStdout(), !bare)
+		}
 	}
 }

@@ -41,29 +41,29 @@ other places. You can shorten an id. More: docs/dead-letters.md.`,
 
 // filterFlags choose dead letters.
 type filterFlags struct {
-	kind, route, table, since, until, text string
-	key                                    []string
-	given                                  func(flag string) bool
+	flags *pflag.FlagSet // that have these
+	route string
+	key   []string
 }
 
 func (f *filterFlags) add(fs *pflag.FlagSet, kinds string) {
-	f.given = fs.Changed
+	f.flags = fs
 	fs.StringVar(&f.route, "route", "", "only this `route`")
-	fs.StringVar(&f.table, "table", "", "only this `table` or queue")
+	fs.String("table", "", "only this `table` or queue")
 	fs.StringArrayVar(&f.key, "key", nil, "only this item: `attribute=value`; repeat it for the sort key")
-	fs.StringVar(&f.since, "since", "", "parked since this `time`: 2026-01-31T15:04:05Z, or 30m (ago)")
-	fs.StringVar(&f.until, "until", "", "parked before this `time`")
-	fs.StringVar(&f.text, "error", "", "only this `text` in the first or last error")
+	fs.String("since", "", "parked since this `time`: 2026-01-31T15:04:05Z, or 30m (ago)")
+	fs.String("until", "", "parked before this `time`")
+	fs.String("error", "", "only this `text` in the first or last error")
 	if kinds != "" {
-		fs.StringVar(&f.kind, "kind", "", "only record or only gap (default "+kinds+")")
+		fs.String("kind", "", "only record or only gap (default "+kinds+")")
 	}
 }
 
 func (f *filterFlags) filter() (deadletter.Filter, error) {
 	q := url.Values{"key": f.key}
-	for name, value := range map[string]string{"kind": f.kind, "route": f.route, "table": f.table, "since": f.since, "until": f.until, "error": f.text} {
-		if f.given(name) {
-			q.Set(name, value)
+	for _, name := range []string{"kind", "route", "table", "since", "until", "error"} {
+		if f.flags.Changed(name) {
+			q.Set(name, f.flags.Lookup(name).Value.String())
 		}
 	}
 	filter, err := letters.ParseFilter(q, time.Now())
@@ -86,7 +86,6 @@ func dlqListCommand(c *cli) *cobra.Command {
 		Example: `  sluice dlq list --count
   sluice dlq list --table orders --key pk=o-1 --key sk=7
   sluice dlq list --since 2h --error 'mapper_parsing' --json | jq -r '.deadLetters[].id'`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := f.filter()
 			if err != nil {
@@ -136,7 +135,6 @@ func dlqListCommand(c *cli) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	f.add(fs, "both")
 	fs.IntVar(&limit, "limit", 100, "list at most this `number`")
 	fs.StringVar(&after, "after", "", "go on after the letter of this `id`")

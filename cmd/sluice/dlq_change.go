@@ -130,7 +130,6 @@ before you allow one. Exit code 1 also means that a letter stays.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	f.add(fs, "")
 	fs.BoolVar(&all, "all", false, "all dead letters except gaps")
 	fs.BoolVar(&how.DryRun, "dry-run", false, "change nothing, show what would happen")
@@ -266,7 +265,6 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	f.add(fs, "record")
 	fs.BoolVar(&all, "all", false, "all dead letters except gaps")
 	fs.BoolVar(&dryRun, "dry-run", false, "change nothing, show what would happen")

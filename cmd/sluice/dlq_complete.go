@@ -85,5 +85,5 @@ func (p *letterPlace) openNow(ctx context.Context) (*lettersOpen, error) {
 	if o != nil || err != nil {
 		return o, err
 	}
-	return p.inside(ctx, cfg, false, letters.NewBox(store, p.name(cfg)), "", store.Close)
+	return p.inside(ctx, false, letters.NewBox(store, p.name(cfg)), "", store.Close)
 }

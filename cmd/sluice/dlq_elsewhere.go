@@ -23,7 +23,7 @@ func (p *letterPlace) elsewhere(path string, cfg *config.Config) (all []holder) 
 		return nil
 	}
 	for _, d := range daemons.Noted(p.c.env) {
-		if (!p.named(cfg) || d.Application == p.name(cfg)) && !daemons.SameFile(d.State, path) && isHeld(d.State) {
+		if app := p.meant(cfg); (app == "" || d.Application == app) && !daemons.SameFile(d.State, path) && isHeld(d.State) {
 			if url, err := p.holderURL(d.State, cfg); err == nil {
 				all = append(all, holder{d.State, url})
 			}
@@ -32,9 +32,13 @@ func (p *letterPlace) elsewhere(path string, cfg *config.Config) (all []holder) 
 	return all
 }
 
-// named reports whether the user named an application.
-func (p *letterPlace) named(cfg *config.Config) bool {
-	return p.application != "" || p.c.env(applicationEnv) != "" || cfg != nil && cfg.Name != ""
+// meant is the application that the user named, or the configuration, which may be nil;
+// "" is any.
+func (p *letterPlace) meant(cfg *config.Config) string {
+	if p.application == "" && p.c.env(applicationEnv) == "" && (cfg == nil || cfg.Name == "") {
+		return ""
+	}
+	return p.name(cfg)
 }
 
 // isHeld reports whether a process holds a state file.
@@ -80,13 +84,5 @@ func (p *letterPlace) askElsewhere(path, has string, all []holder, cfg *config.C
 		fmt.Fprintf(p.c.stderr, "; --state %s reads the former, which has %s", shellQuoted(path), has)
 	}
 	fmt.Fprintln(p.c.stderr)
-	o, err := p.ask(d.url, d.state, cfg)
-	if err != nil {
-		return nil, err
-	}
-	o.api.state = d.state
-	if p.named(cfg) {
-		o.api.app = p.name(cfg)
-	}
-	return o, nil
+	return p.ask(d.url, d.state, cfg, letterClient{state: d.state, app: p.meant(cfg)})
 }

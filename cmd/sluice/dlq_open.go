@@ -48,11 +48,10 @@ type letterPlace struct {
 	routes  bool // the command is about routes, not about dead letters
 	changes bool // the command changes dead letters
 
-	given func(flag string) bool
+	flags *pflag.FlagSet // that have these
 }
 
 func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
-	p.given = fs.Changed
 	p.addDaemonFlag(fs)
 	fs.StringVar(&p.state, "state", "", stateUsage)
 	fs.StringVar(&p.file, "file", "", "dead-letter `file` of your own program")
@@ -63,12 +62,13 @@ func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 
 // addLiveFlags are those of a command that only a running daemon is of use to.
 func (p *letterPlace) addLiveFlags(fs *pflag.FlagSet) {
-	p.given = fs.Changed
 	p.addDaemonFlag(fs)
 	p.addApplicationFlag(fs)
 }
 
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	p.flags = fs
 	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the state file's; needed with a table)")
 	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token in $"+access.TokenEnv+"; default: beside the state file)")
 }
@@ -77,14 +77,12 @@ func (p *letterPlace) addApplicationFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&p.application, "application", "", "`name` of the application ($"+applicationEnv+"; default: the configuration's, or sluice)")
 }
 
-// flags are those of the command line that say where the letters are.
-func (p *letterPlace) flags() string {
+// given are the flags of the command line that say where the letters are.
+func (p *letterPlace) given() string {
 	text := ""
-	for _, flag := range []struct{ name, value string }{
-		{"daemon", p.daemon}, {"token-file", p.tokenFile}, {"state", p.state}, {"file", p.file}, {"queue", p.queue}, {"letter-key-file", p.keyFile}, {"application", p.application},
-	} {
-		if flag.value != "" {
-			text += " --" + flag.name + " " + shellQuoted(flag.value)
+	for _, name := range []string{"daemon", "token-file", "state", "file", "queue", "letter-key-file", "application"} {
+		if value := p.flags.Lookup(name).Value.String(); value != "" {
+			text += " --" + name + " " + shellQuoted(value)
 		}
 	}
 	return text
@@ -103,7 +101,10 @@ type lettersOpen struct {
 // open finds the place. redriving says that routes are needed, where no daemon
 // has them.
 func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, error) {
-	if err := p.notEmpty("daemon", "state", "file", "queue", "application"); err != nil {
+	if p.live {
+		return p.running(ctx)
+	}
+	if err := p.notEmpty(); err != nil {
 		return nil, err
 	}
 	named := 0
@@ -135,7 +136,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		return p.inside(ctx, cfg, redriving, letters.NewBox(f, p.name(cfg)), "the file "+p.file, f.Close)
+		return p.inside(ctx, redriving, letters.NewBox(f, p.name(cfg)), "the file "+p.file, f.Close)
 	case p.queue != "":
 		keys, err := p.keys(cfg)
 		if err != nil {
@@ -149,7 +150,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		o, err := p.inside(ctx, cfg, redriving, letters.NewBox(q, p.name(cfg)), "the queue "+p.queue, q.Close)
+		o, err := p.inside(ctx, redriving, letters.NewBox(q, p.name(cfg)), "the queue "+p.queue, q.Close)
 		if err == nil {
 			o.part = q.Part
 		}
@@ -163,7 +164,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	if several, ok := store.(job.Store); ok {
 		box.Exclusive(job.Exclusive(several, p.name(cfg), job.Redrive))
 	}
-	o, err = p.inside(ctx, cfg, redriving, box, "the "+statestore.Describe(p.c.statePath(p.state, cfg)), store.Close)
+	o, err = p.inside(ctx, redriving, box, "the "+statestore.Describe(p.c.statePath(p.state, cfg)), store.Close)
 	if err != nil {
 		return nil, err
 	}
@@ -175,10 +176,9 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 }
 
 // notEmpty refuses an empty flag, which must not choose another place than was meant.
-func (p *letterPlace) notEmpty(flags ...string) error {
-	values := map[string]string{"daemon": p.daemon, "state": p.state, "file": p.file, "queue": p.queue, "application": p.application}
-	for _, name := range flags {
-		if values[name] == "" && p.given(name) {
+func (p *letterPlace) notEmpty() error {
+	for _, name := range []string{"daemon", "state", "file", "queue", "application"} {
+		if f := p.flags.Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return usage("--%s: it is empty: is a variable not set?", name)
 		}
 	}
@@ -292,14 +292,7 @@ func (p *letterPlace) askNamed(daemon string, cfg *config.Config) (*lettersOpen,
 	if !strings.Contains(daemon, "://") { // as it is logged, and as --listen has it
 		daemon = "http://" + daemon
 	}
-	o, err := p.ask(daemon, p.stateAt(daemon, cfg), cfg)
-	if err != nil {
-		return nil, err
-	}
-	if p.named(cfg) {
-		o.api.app = p.name(cfg)
-	}
-	return o, nil
+	return p.ask(daemon, p.stateAt(daemon, cfg), cfg, letterClient{app: p.meant(cfg)})
 }
 
 // askHolder is for the daemon that holds the state file. One that holds another state
@@ -314,15 +307,7 @@ func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, 
 		return nil, err
 	}
 	fmt.Fprintf(p.c.stderr, "a daemon holds %s: it is asked at %s\n", path, url)
-	o, err := p.ask(url, path, cfg)
-	if err != nil {
-		return nil, err
-	}
-	o.api.state = path
-	if p.application != "" || p.c.env(applicationEnv) != "" {
-		o.api.app = p.name(cfg)
-	}
-	return o, nil
+	return p.ask(url, path, cfg, letterClient{state: path, app: p.meant(nil)})
 }
 
 const stateUsage = "state `file` of a stopped daemon, or dynamodb:TABLE ($" + stateEnv + "; default: the configuration's, or sluice.db)"
@@ -330,9 +315,7 @@ const stateUsage = "state `file` of a stopped daemon, or dynamodb:TABLE ($" + st
 // statePath returns the state file, or dynamodb:TABLE: that of a flag, the
 // environment, or the configuration, which may be nil.
 func (c *cli) statePath(flag string, cfg *config.Config) string {
-	if cfg == nil {
-		cfg = &config.Config{}
-	}
+	cfg = cmp.Or(cfg, new(config.Config))
 	return cmp.Or(flag, c.env(stateEnv), cfg.Daemon.State, "sluice.db")
 }
 
@@ -365,12 +348,10 @@ func (p *letterPlace) keys(cfg *config.Config) (letterkeys.Keys, error) {
 	switch {
 	case p.keyFile != "":
 		return letterkeys.Find(func(string) string { return "" }, p.keyFile)
-	case p.given("letter-key-file"):
+	case p.flags.Changed("letter-key-file"):
 		return letterkeys.Keys{}, usage("--letter-key-file: it is empty: is a variable not set?")
-	case cfg == nil:
-		return letterkeys.Find(p.c.env, "")
 	}
-	return cfg.LetterKeys(p.c.env)
+	return cmp.Or(cfg, new(config.Config)).LetterKeys(p.c.env)
 }
 
 // name is the application's.
@@ -379,14 +360,13 @@ func (p *letterPlace) name(cfg *config.Config) string {
 }
 
 func (c *cli) applicationName(flag string, cfg *config.Config) string {
-	if cfg == nil {
-		cfg = &config.Config{}
-	}
+	cfg = cmp.Or(cfg, new(config.Config))
 	return cmp.Or(flag, c.env(applicationEnv), cfg.Name, "sluice")
 }
 
 // ask is for the daemon at a URL, which keeps its state in a file, if that is known.
-func (p *letterPlace) ask(daemon, state string, cfg *config.Config) (*lettersOpen, error) {
+// client says which state and application are meant.
+func (p *letterPlace) ask(daemon, state string, cfg *config.Config, client letterClient) (*lettersOpen, error) {
 	u, err := daemonURL(daemon)
 	if err != nil {
 		return nil, err
@@ -396,19 +376,19 @@ func (p *letterPlace) ask(daemon, state string, cfg *config.Config) (*lettersOpe
 		return nil, err
 	}
 	// A redirect to another port or to plain HTTP would have the token, too.
-	direct := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	client := &letterClient{base: u.String(), token: token, http: direct, down: "its state file by --state"}
+	client.http = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client.base, client.token, client.down = u.String(), token, "its state file by --state"
 	if p.live {
 		client.down = "start it"
 	}
-	return &lettersOpen{api: client, where: "the daemon at " + client.base, daemon: true, close: func() error {
+	return &lettersOpen{api: &client, where: "the daemon at " + client.base, daemon: true, close: func() error {
 		client.http.CloseIdleConnections()
 		return nil
 	}}, nil
 }
 
 // inside answers for letters as a daemon does, within this process.
-func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving bool, box *letters.Box, where string, end func() error) (*lettersOpen, error) {
+func (p *letterPlace) inside(ctx context.Context, redriving bool, box *letters.Box, where string, end func() error) (*lettersOpen, error) {
 	var m sluice.Matcher
 	var fetch deadletter.Fetch
 	if redriving {
@@ -419,12 +399,8 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 		if err != nil {
 			return nil, errors.Join(err, end())
 		}
-		services, err := p.c.aws(ctx, cfg)
-		if err != nil {
-			return nil, errors.Join(err, end())
-		}
 		path, _ := p.c.path()
-		m, fetch = ofTables(own, app, path), daemon.Fetch(services("dynamodb"))
+		m, fetch = ofTables(own, app, path), daemon.Fetch(app.AWS("dynamodb"))
 	}
 	h := daemon.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // the caller reports
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}

@@ -22,7 +22,7 @@ func dlqShowCommand(c *cli) *cobra.Command {
 		Short:             "Show one dead letter",
 		Long:              "Show one dead letter: its place in the stream, every error, and what to do.",
 		Example:           `  sluice dlq show ID --payload --json | jq .record.dynamodb.NewImage`,
-		Args:              oneID,
+		Args:              exactlyOne("one id, as sluice dlq list prints it"),
 		ValidArgsFunction: place.complete(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
@@ -36,24 +36,16 @@ func dlqShowCommand(c *cli) *cobra.Command {
 				if err := c.printLetter(o, payload); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.stdout, "\nWhat to do:\n%s\n", adviceFor(o).text(o, place.flags()))
+				_, err = fmt.Fprintf(c.stdout, "\nWhat to do:\n%s\n", adviceFor(o).text(o, place.given()))
 				return err
 			})
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&payload, "payload", false, "also print the record")
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	place.addFlags(fs)
 	return cmd
-}
-
-func oneID(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage("%s takes one id, as sluice dlq list prints it", cmd.CommandPath())
-	}
-	return nil
 }
 
 func (c *cli) printLetter(o letters.Outline, payload bool) error {

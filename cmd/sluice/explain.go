@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
@@ -43,8 +45,6 @@ or records of sluice tail --json. Or name an item.`,
 	f.StringVar(&o.route, "route", "", "only explain this `route`")
 	f.BoolVar(&o.payload, "payload", false, "show the contents of messages and documents")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON, one object a line")
-	completeBy(cmd, "table", c.tableNames)
-	completeBy(cmd, "route", c.routeNames())
 	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove), string(sluice.Snapshot))
 	return cmd
 }
@@ -53,19 +53,16 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	if o.key != "" && len(args) > 0 {
 		return usage("want a file of records, or --key, not both")
 	}
-	cfg, app, err := c.loadApp(ctx)
+	_, app, err := c.loadApp(ctx)
 	if err != nil {
 		return err
 	}
 	x := explainer{explainOptions: o, cli: c, app: app}
-	if x.routes, err = fileRoutes(cfg, app); err != nil {
-		return err
-	}
 	if err := knownRoute(app, o.route); err != nil {
 		return err
 	}
 	if o.key != "" {
-		rec, err := c.itemRecord(ctx, cfg, o)
+		rec, err := x.itemRecord(ctx)
 		if err != nil {
 			return err
 		}
@@ -88,39 +85,11 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	return x.all(ctx, in)
 }
 
-// fileRoute is a route as the file has it, what it became, and its condition, which
-// may be nil.
-type fileRoute struct {
-	config.Route
-	built config.BuiltRoute
-	when  func(*sluice.Record) (bool, error)
-}
-
-// fileRoutes returns a file's routes by name.
-func fileRoutes(cfg *config.Config, app *config.App) (map[string]fileRoute, error) {
-	all := map[string]fileRoute{}
-	for _, b := range app.Routes {
-		all[b.Name] = fileRoute{built: b}
-	}
-	for _, r := range cfg.Routes {
-		one := fileRoute{Route: r, built: all[r.Name].built}
-		if r.When != "" {
-			var err error
-			if one.when, err = cfg.Expression(r.When); err != nil {
-				return nil, err
-			}
-		}
-		all[r.Name] = one
-	}
-	return all, nil
-}
-
 // explainer explains one record after the other.
 type explainer struct {
 	explainOptions
 	cli    *cli
 	app    *config.App
-	routes map[string]fileRoute
 	n, bad int // records; records that could not be explained
 }
 
@@ -213,22 +182,19 @@ func (x *explainer) explain(ctx context.Context, rec *sluice.Record) explanation
 }
 
 func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.Verdict) explainedRoute {
-	of := x.routes[v.Route.Name]
-	built := of.built
+	built := x.app.Route(v.Route.Name)
 	r := explainedRoute{Route: v.Route.Name, Kind: built.Kind, Takes: v.Takes}
 	if !v.Takes {
 		r.Why = x.why(rec, v)
 		return r
 	}
-	if v.Err != nil { // the route takes it, to park it
-		r.Error = v.Err.Error()
-		return r
+	failed := v.Err
+	if failed == nil && built.When != nil {
+		_, failed = built.When(rec)
 	}
-	if of.when != nil {
-		if _, err := of.when(rec); err != nil { // the route takes it, to park it
-			r.Error = err.Error()
-			return r
-		}
+	if failed != nil { // the route takes it, to park it
+		r.Error = failed.Error()
+		return r
 	}
 	if built.Explain == nil {
 		r.Effects = []config.Effect{{Does: "runs: what it would do cannot be told"}}
@@ -264,7 +230,7 @@ func nothing(kind string) string {
 // why is the reason that a record does not take a route, in the words of the
 // file.
 func (x *explainer) why(rec *sluice.Record, v router.Verdict) string {
-	f := x.routes[v.Route.Name]
+	f := x.app.Route(v.Route.Name).Written
 	switch {
 	case v.Err != nil:
 		return v.Err.Error()
@@ -293,35 +259,79 @@ func (x *explainer) why(rec *sluice.Record, v router.Verdict) string {
 }
 
 // itemRecord reads an item as it is now, and makes the record of it.
-func (c *cli) itemRecord(ctx context.Context, cfg *config.Config, o explainOptions) (*sluice.Record, error) {
-	if o.table == "" {
-		if len(cfg.Source.Tables) != 1 {
+func (x *explainer) itemRecord(ctx context.Context) (*sluice.Record, error) {
+	table := x.table
+	if table == "" {
+		if len(x.app.Tables) != 1 {
 			return nil, usage("--table is missing: the file does not name one table alone")
 		}
-		o.table = tableName(cfg.Source.Tables[0])
+		table = tableName(x.app.Tables[0])
 	}
-	event, err := itemEvent(o.event)
+	event, err := itemEvent(x.event)
 	if err != nil {
 		return nil, err
 	}
-	key, err := parseKey(o.key)
+	key, err := parseKey(x.key)
 	if err != nil {
 		return nil, usage("--key: %w", err)
 	}
-	services, err := c.aws(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	it, key, err := readItem(ctx, services("dynamodb"), o.table, key)
+	at := x.app.AWS("dynamodb")
+	it, key, err := readItem(ctx, at, table, key)
 	if err != nil {
 		return nil, err
 	}
 	if !it.Exists() {
-		return nil, errors.New("table " + o.table + ": there is no item with the key " + keyText(key))
+		return nil, errors.New("table " + table + ": there is no item with the key " + keyText(key))
 	}
-	rec := recordOf(event, services("dynamodb").Region, o.table, key, it)
+	rec := recordOf(event, at.Region, table, key, it)
 	if event != sluice.Snapshot {
 		rec.Origin = sluice.Replayed // its predecessor is unknown, so no record counts as unchanged
 	}
 	return rec, nil
+}
+
+// text is an explanation for people.
+func (x *explainer) text(rec *sluice.Record, e explanation) string {
+	p := x.cli.paint()
+	var b strings.Builder
+	if x.n > 1 {
+		b.WriteByte('\n')
+	}
+	typ := cmp.Or(e.Type, "-")
+	fmt.Fprintf(&b, "%s  %s  %s\n", p.event(e.Event), p.bold(plain(typ)), keyText(rec.Keys))
+	if e.Error != "" {
+		fmt.Fprintf(&b, "  %s %s\n", p.bad("takes no route, and fails for good:"), plain(e.Error))
+	}
+	for _, r := range e.Routes {
+		if r.Takes {
+			fmt.Fprintf(&b, "  %s %s%s\n", p.good("takes"), p.in(plain(r.Route), color.FgCyan), kind(r))
+			for _, effect := range r.Effects {
+				fmt.Fprintf(&b, "        %s\n", effectText(effect))
+			}
+		} else {
+			fmt.Fprintf(&b, "  %s %s%s: %s\n", p.faint("not  "), plain(r.Route), kind(r), p.faint(plain(r.Why)))
+		}
+		if r.Error != "" {
+			fmt.Fprintf(&b, "        %s %s\n", p.bad("would fail:"), plain(r.Error))
+		}
+	}
+	return b.String()
+}
+
+func kind(r explainedRoute) string {
+	if r.Kind == "" {
+		return ""
+	}
+	return " (" + r.Kind + ")"
+}
+
+func effectText(e config.Effect) string {
+	text := plain(e.Does)
+	if e.Key != "" && !strings.Contains(e.Does, e.Key) {
+		text += ", " + plain(e.Key)
+	}
+	if e.Detail != "" {
+		text += "\n          " + plain(e.Detail)
+	}
+	return text
 }

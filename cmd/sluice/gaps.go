@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -26,7 +25,6 @@ First repair the effects: sluice audit --repair for documents, sluice recount
 		Short:   "List the open gaps",
 		Long:    "List the open gaps of the running daemon.",
 		Example: `  sluice gaps list --json | jq '.gaps[].lost'`,
-		Args:    noArguments,
 	}
 	gapsAsk(c, list, "GET", "/gaps", "")
 	acknowledge := &cobra.Command{
@@ -34,7 +32,6 @@ First repair the effects: sluice audit --repair for documents, sluice recount
 		Short:   "Acknowledge all open gaps",
 		Long:    `Acknowledge all open gaps: the daemon becomes ready. This repairs nothing.`,
 		Example: `  sluice gaps acknowledge`,
-		Args:    noArguments,
 	}
 	gapsAsk(c, acknowledge, "POST", "/gaps/acknowledge", "acknowledged: ")
 	return commandGroup(cmd, list, acknowledge)
@@ -44,14 +41,9 @@ First repair the effects: sluice audit --repair for documents, sluice recount
 func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 	place := letterPlace{c: c, live: true, changes: method != "GET"}
 	var asJSON bool
-	show := func(ctx context.Context) error {
-		l, err := place.running(ctx)
-		if err != nil {
-			return err
-		}
-		defer l.close() //nolint:errcheck // closes idle connections
+	show := func(l *lettersOpen) error {
 		var o daemon.OpenGaps
-		if err := l.api.get(ctx, method, path, nil, &o); err != nil {
+		if err := l.api.get(cmd.Context(), method, path, nil, &o); err != nil {
 			return err
 		}
 		if asJSON {
@@ -75,9 +67,8 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 		}
 		return nil
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context()) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return place.with(cmd.Context(), false, show) }
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	place.addLiveFlags(fs)
 }

@@ -42,12 +42,11 @@ func healthCommand(c *cli) *cobra.Command {
 A container's check never uses --ready: a restart repairs no sink.`,
 		Example: `  sluice health
   sluice health --ready --json`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), probeTimeout)
 			defer cancel()
 			var h health
-			err := place.notEmpty("daemon")
+			err := place.notEmpty()
 			if err == nil {
 				h.Address, err = place.probed()
 			}
@@ -72,7 +71,7 @@ A container's check never uses --ready: a restart repairs no sink.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	place.given = fs.Changed
+	place.flags = fs
 	fs.StringVar(&place.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the state file's or $"+listenEnv+")")
 	fs.BoolVar(&ready, "ready", false, "ask /readyz, too")
 	fs.BoolVar(&asJSON, "json", false, "print a JSON object")
@@ -111,9 +110,7 @@ const listenEnv = "SLUICE_LISTEN"
 
 // listening is the URL of a daemon that has no state file to write its address beside.
 func (p *letterPlace) listening(cfg *config.Config) (string, error) {
-	if cfg == nil {
-		cfg = &config.Config{}
-	}
+	cfg = cmp.Or(cfg, new(config.Config))
 	at := cmp.Or(p.c.env(listenEnv), cfg.Daemon.Listen, strings.TrimPrefix(defaultDaemon, "http://"))
 	if at == "off" {
 		return "", errors.New("the daemon does not listen (listen: off): start it with an address to listen on")

@@ -26,7 +26,6 @@ func initCommand(c *cli) *cobra.Command {
 asks. --config - writes to standard output.`,
 		Example: `  sluice init --table orders --queue jobs
   sluice init --table orders --type order,invoice --handler send,log`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := 0
 			for _, name := range []string{"name", "table", "start", "entity-type", "type", "key", "handler", "queue", "cluster", "schema"} {

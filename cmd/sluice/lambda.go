@@ -40,7 +40,6 @@ string. It ignores when and changed. With --view the filters are narrower, and w
 another view.`,
 		Example: `  sluice lambda filters --view NEW_AND_OLD_IMAGES
   aws lambda update-event-source-mapping --uuid ID --filter-criteria "$(sluice lambda filters --table orders)"`,
-		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if !slices.Contains(filterFormats, format) {
 				return usage("--format: %q is not one of %s", format, strings.Join(filterFormats, ", "))
@@ -76,7 +75,6 @@ another view.`,
 	f.StringVar(&table, "table", "", "`name` of the table (default: those of the file)")
 	f.StringVar(&viewName, "view", "", "`view` of the stream, such as NEW_AND_OLD_IMAGES (default: any)")
 	f.StringVar(&format, "format", "json", "json, sam or terraform")
-	completeBy(cmd, "table", c.tableNames)
 	complete(cmd, "view", "NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY")
 	complete(cmd, "format", filterFormats...)
 	return cmd

@@ -62,7 +62,6 @@ func lambdaFunctionCommand(c *cli) *cobra.Command {
 		Use:    "function",
 		Short:  "Be the function of the configuration",
 		Hidden: true,
-		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if function.Run(cmd.Context(), c.stderr, nil) != 0 {
 				return errMistakes
@@ -133,8 +132,7 @@ func (c *cli) readEvent(args []string) (event []byte, region string, err error) 
 		return nil, "", fmt.Errorf("the event: %w", err)
 	}
 	event = bytes.TrimSpace(event)
-	if !json.Valid(event) {
-		err = json.Unmarshal(event, new(any))
+	if err = json.Unmarshal(event, new(json.RawMessage)); err != nil {
 		return nil, "", fmt.Errorf("%s is no event: it is not one JSON value: %w", from, err)
 	}
 	type origin struct {

@@ -85,8 +85,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		SilenceErrors: true, // printed once, by daemon.Exit
 		SilenceUsage:  true,
 		Version:       version(),
-		Args:          knownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(knownFlag)
 	help := root.HelpFunc()
@@ -100,7 +98,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		}
 	})
 	cobra.EnableCommandSorting = false
-	root.AddCommand(
+	commandGroup(root,
 		initCommand(c),
 		validateCommand(c),
 		explainCommand(c),
@@ -127,6 +125,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		lambdaCommand(c),
 		versionCommand(c),
 	)
+	refuseArguments(root)
 	c.addAccount(root.Commands())
 	root.PersistentFlags().StringVarP(&c.file, "config", "c", "", "configuration `file` ($SLUICE_CONFIG; default sluice.yaml)")
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
@@ -138,9 +137,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "completion": // else an unknown shell prints help and exits with 0
-			cmd.Args = knownCommand
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			cmd.Long = completionHelp
+			commandGroup(cmd).Long = completionHelp
 			withOwnBash(cmd)
 			shellExamples(cmd)
 		case "help": // else a command that there is not has that of sluice, and 0
@@ -201,6 +198,16 @@ func knownSubcommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// refuseArguments has the commands take none that do not say which.
+func refuseArguments(cmd *cobra.Command) {
+	if cmd.Args == nil && cmd.ValidArgsFunction == nil {
+		cmd.Args = noArguments
+	}
+	for _, sub := range cmd.Commands() {
+		refuseArguments(sub)
+	}
+}
+
 // noArguments is cobra.NoArgs with an error that counts as wrong usage.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
@@ -222,7 +229,12 @@ func oneArgument(cmd *cobra.Command, several string, values func() []string) {
 		}
 		return nil
 	}
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = firstArgument(values)
+}
+
+// firstArgument completes the first argument; values nil: by the names of files.
+func firstArgument(values func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case len(args) > 0:
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -230,6 +242,16 @@ func oneArgument(cmd *cobra.Command, several string, values func() []string) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return values(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// exactlyOne refuses all but one argument; want says which.
+func exactlyOne(want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage("%s takes %s", cmd.CommandPath(), want)
+		}
+		return nil
 	}
 }
 

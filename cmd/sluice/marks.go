@@ -75,7 +75,6 @@ index name is a template.
 
 Without its tombstone, a record that comes again can restore a deleted document.`,
 		Example: `  sluice sweep`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if keep < docrules.LeastKept {
 				return usage("--keep %v: want %v or more: without its tombstone, a redelivered record could restore a deleted document", keep, docrules.LeastKept)
@@ -117,7 +116,6 @@ of the marks, and makes the alias, which the index needs, hide tombstones.
 First stop all writers of the index, and set version: sequence in the file. Afterwards
 run sluice audit --repair: it deletes the documents of items deleted meanwhile.`,
 		Example: `  sluice adopt --index orders`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if name == "" {
 				return usage("--index is missing: name the index or alias")

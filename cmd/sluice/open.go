@@ -27,39 +27,35 @@ of the daemon for the browser, such as that of kubectl port-forward.`,
 		Example: `  sluice open
   kubectl port-forward sluice-0 8080:9464
   kubectl exec sluice-0 -- sluice open --print --address http://127.0.0.1:8080`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := place.running(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer l.close() //nolint:errcheck // closes idle connections
-			base := l.api.base
-			if address != "" {
-				u, err := addressURL("--address", address)
-				if err != nil {
+			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
+				base := l.api.base
+				if address != "" {
+					u, err := addressURL("--address", address)
+					if err != nil {
+						return err
+					}
+					base = u.String()
+				}
+				var made access.Link
+				if err := l.api.get(cmd.Context(), "POST", "/session", nil, &made); err != nil {
 					return err
 				}
-				base = u.String()
-			}
-			var made access.Link
-			if err := l.api.get(cmd.Context(), "POST", "/session", nil, &made); err != nil {
-				return err
-			}
-			link := strings.TrimSuffix(base, "/") + made.Path
-			if !printed {
-				if err = c.openLink(link); err == nil {
-					fmt.Fprintln(c.stderr, "opened in a browser; if it shows nothing: sluice open --print")
-					return nil
+				link := strings.TrimSuffix(base, "/") + made.Path
+				if !printed {
+					err := c.openLink(link)
+					if err == nil {
+						fmt.Fprintln(c.stderr, "opened in a browser; if it shows nothing: sluice open --print")
+						return nil
+					}
+					fmt.Fprintf(c.stderr, "no browser could be opened: %v; open this link within a minute:\n", err)
 				}
-				fmt.Fprintf(c.stderr, "no browser could be opened: %v; open this link within a minute:\n", err)
-			}
-			_, err = fmt.Fprintln(c.stdout, plain(link))
-			return err
+				_, err := fmt.Fprintln(c.stdout, plain(link))
+				return err
+			})
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&printed, "print", false, "print the link")
 	fs.StringVar(&address, "address", "", "`URL` of the daemon for the browser (default: the address that the command asks)")
 	place.addLiveFlags(fs)
@@ -73,24 +69,11 @@ func (c *cli) openLink(link string) error {
 	if err != nil {
 		return err
 	}
-	dir = filepath.Join(dir, "sluice")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	file := filepath.Join(dir, "sluice", "open.html") // one for all links: each is of use for a minute
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "open-*.html") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(access.LinkFile(link))
-	file := filepath.Join(dir, "open.html") // one for all links: each is of use for a minute
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	if err := access.Store(file, access.LinkFile(link)); err != nil {
 		return err
 	}
 	return c.browse(file)

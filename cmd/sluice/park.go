@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 
@@ -26,20 +25,16 @@ If the sink is down, repair it instead. Messages of queues stay, and records ref
 load or to be called later.`,
 		Example: `  sluice park --route 'new search' --dry-run
   sluice park --route 'new search' --yes --json | jq .parked`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if route == "" {
 				return usage("say by --route which route's records are to be parked")
 			}
-			l, err := place.running(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return errors.Join(c.park(cmd.Context(), l, route, dryRun, yes, asJSON), l.close())
+			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
+				return c.park(cmd.Context(), l, route, dryRun, yes, asJSON)
+			})
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.StringVar(&route, "route", "", "`name` of the route")
 	fs.BoolVar(&dryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
@@ -89,7 +84,7 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 
 // running finds the running daemon.
 func (p *letterPlace) running(ctx context.Context) (*lettersOpen, error) {
-	if err := p.notEmpty("daemon", "application"); err != nil {
+	if err := p.notEmpty(); err != nil {
 		return nil, err
 	}
 	cfg, invalid := p.c.loadMaybe()

@@ -43,7 +43,6 @@ Exit codes: 0 right; 3 wrong, also after a repair; 1 not counted, or a counter i
 a number.`,
 		Example: `  sluice recount
   sluice recount --route points --key '{"user_id":"1","map_id":"7"}' --repair`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.recount(cmd.Context(), o) },
 	}
 	f := cmd.Flags()

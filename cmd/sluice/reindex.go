@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
@@ -26,7 +25,7 @@ type reindexing struct {
 }
 
 func reindexCommand(c *cli) *cobra.Command {
-	r := &reindexing{search: search{env: c.env, route: routeFlag{cli: c}}, stdout: c.stdout, stderr: c.stderr}
+	r := &reindexing{search: search{route: routeFlag{cli: c}}, stdout: c.stdout, stderr: c.stderr}
 	cmd := &cobra.Command{
 		Use:   "reindex",
 		Short: "Replace the index behind an alias, without downtime",
@@ -108,11 +107,11 @@ func (r *reindexing) filling(cmd *cobra.Command, p *projected, folder string) (s
 		return nil, nil, err
 	}
 	if folder == "" {
-		body, err = p.body(r.route.cli)
+		body, err = p.body()
 		return src, body, err
 	}
 	if body, err = opensearch.IndexBody(os.DirFS(folder), src.index, opensearch.IndexOptions{Marks: marks(src.index, src.markField, src.forgetDeleted)}); err != nil {
-		err = &daemon.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
+		err = usage("--indices %s: %w", folder, err)
 	}
 	return src, body, err
 }
@@ -126,7 +125,6 @@ func (r *reindexing) start() *cobra.Command {
 		Long: `Make the new index, have writers write to both, fill it from the tables, and compare
 the two. Searches still use the old one. Exit code 1 also means that the two differ.`,
 		Example: `  sluice reindex start --route products --json | jq '.differences[].id'`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if byFlags, err := r.route.byFlags(cmd.Flags()); err == nil && byFlags { // all missing flags at once
@@ -183,7 +181,6 @@ func (r *reindexing) status() *cobra.Command {
 		Short:   "Show the step of the reindex",
 		Long:    "Show the step, the index behind the alias, and the other index.",
 		Example: `  sluice reindex status --route products --json | jq -r .stage`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x, _, _, err := r.reindex(cmd)
 			if err != nil {
@@ -282,7 +279,6 @@ func (r *reindexing) step(name, short, option, usage string, do func(reindex.Rei
 		Short:   short,
 		Long:    short + ".",
 		Example: fmt.Sprintf("  sluice reindex %s --route products", name),
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x, _, _, err := r.reindex(cmd)
 			if err != nil {

@@ -19,7 +19,6 @@ func reloadCommand(c *cli) *cobra.Command {
 		Long: `Have the running daemon read its configuration again, as at SIGHUP, and wait for the new
 routes. If the file is invalid, nothing changes and the exit code is 1.`,
 		Example: `  sluice reload`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := place.reload(cmd.Context())
 			switch {
@@ -36,7 +35,6 @@ routes. If the file is invalid, nothing changes and the exit code is 1.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&asJSON, "json", false, "print a JSON object")
 	place.addLiveFlags(fs)
 	return cmd

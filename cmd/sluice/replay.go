@@ -14,12 +14,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/replay"
 	"github.com/sluicehq/sluice/internal/reread"
@@ -75,7 +75,7 @@ type replaying struct {
 	offset           int64
 	keep             *failedFile
 	items            replay.Items // of all files
-	services         func(string) aws.Config
+	app              *config.App
 	routes           sluice.Matcher
 	fetch            deadletter.Fetch
 	parkedOrBad, bad int
@@ -103,17 +103,14 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 			return err
 		}
 	}
-	cfg, app, err := r.c.loadApp(ctx)
+	_, app, err := r.c.loadApp(ctx)
 	if err != nil {
-		return err
-	}
-	if r.services, err = r.c.aws(ctx, cfg); err != nil {
 		return err
 	}
 	if err := knownRoute(app, r.route); err != nil {
 		return err
 	}
-	r.routes, r.fetch = app.Router, daemon.Fetch(r.services("dynamodb"))
+	r.app, r.routes, r.fetch = app, app.Router, daemon.Fetch(app.AWS("dynamodb"))
 	r.keep = &failedFile{path: r.failed}
 	if !r.dryRun {
 		if err := r.keep.check(files); err != nil {
@@ -192,7 +189,7 @@ func (r *replaying) options(name string) replay.Options {
 		},
 		Letter: r.letter,
 		Reread: func(ctx context.Context, rng replay.Range, f func([]sluice.Record) error) error {
-			return reread.New(r.services("dynamodb")).Records(ctx, reread.Range(rng), f)
+			return reread.New(r.app.AWS("dynamodb")).Records(ctx, reread.Range(rng), f)
 		},
 	}
 	if r.dryRun {

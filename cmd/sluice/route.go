@@ -51,8 +51,6 @@ type routePlace struct {
 func newRoutePlace(c *cli, cmd *cobra.Command, changes bool) *routePlace {
 	p := &routePlace{letterPlace: letterPlace{c: c, routes: true, changes: changes}}
 	fs := cmd.Flags()
-	fs.SortFlags = false
-	p.given = fs.Changed
 	fs.BoolVar(&p.json, "json", false, "print a JSON object")
 	p.addDaemonFlag(fs)
 	fs.StringVar(&p.state, "state", "", stateUsage)
@@ -67,7 +65,6 @@ func routeListCommand(c *cli) *cobra.Command {
 		Long: `List the routes, with their pauses. A daemon also shows how many records wait, and when
 the stream forgets the oldest.`,
 		Example: `  sluice route list --json | jq '.routes[] | select(.paused).route'`,
-		Args:    noArguments,
 	}
 	p := newRoutePlace(c, cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -90,18 +87,17 @@ the stream forgets the oldest.`,
 }
 
 func routePauseCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
+	return throttling(c, &cobra.Command{
 		Use:   "pause ROUTE",
 		Short: "Pause a route for a time",
 		Long: `Pause a route for a time, of 12 hours at most. Calls that run end; no other begins.
 The route goes on by itself. Exit code 3: the pause is stored, but no worker runs.`,
 		Example: `  sluice route pause 'new search' --for 1h`,
-	}
-	return throttling(c, cmd, nil)
+	}, nil)
 }
 
 func routeSlowCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
+	return throttling(c, &cobra.Command{
 		Use:   "slow ROUTE",
 		Short: "Slow a route for a time",
 		Long: `Slow a route for a time, of 12 hours at most. Say how many calls may run at a time, how
@@ -109,8 +105,7 @@ many records a second, or both. Each worker counts its own. Limits of the config
 stay. Exit code 3: that is stored, but no worker runs.`,
 		Example: `  sluice route slow search --concurrency 4 --for 1h
   sluice route slow search --rate 20 --for 30m`,
-	}
-	return throttling(c, cmd, func(fs *pflag.FlagSet, concurrency *int, rate *float64) {
+	}, func(fs *pflag.FlagSet, concurrency *int, rate *float64) {
 		fs.IntVar(concurrency, "concurrency", 0, "`calls` at a time, of each worker")
 		fs.Float64Var(rate, "rate", 0, "`records` a second, of each worker")
 	})
@@ -172,17 +167,12 @@ func routeResumeCommand(c *cli) *cobra.Command {
 
 // oneRoute has cmd take the name of one route.
 func oneRoute(c *cli, cmd *cobra.Command) {
+	cmd.ValidArgsFunction = firstArgument(c.routeNames())
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
 			return usage("name one route, such as %s search --for 1h: sluice route list has the names", cmd.CommandPath())
 		}
 		return nil
-	}
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return c.routeNames()(), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -233,7 +223,7 @@ func (p *routePlace) with(ctx context.Context, do func(routesOpen) error) error 
 	if daemon.UnderLambda(p.c.env) {
 		return errors.New(noFunctions)
 	}
-	if err := p.notEmpty("daemon", "state", "application"); err != nil {
+	if err := p.notEmpty(); err != nil {
 		return err
 	}
 	if p.daemon != "" && p.state != "" {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,11 +33,7 @@ that projects. Or describe them by flags.`
 
 func (r *routeFlag) add(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.StringVar(&r.name, "route", "", "`name` of the route (default: the only one of its kind)")
-	if err := cmd.RegisterFlagCompletionFunc("route", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return r.cli.routeNames("project")(), cobra.ShellCompDirectiveNoFileComp
-	}); err != nil {
-		panic(err) // there is no such flag
-	}
+	completeBy(cmd, "route", r.cli.routeNames("project"))
 }
 
 // byFlags reports whether flags describe the projection, and not the file. A
@@ -56,11 +51,8 @@ func (r *routeFlag) byFlags(f *pflag.FlagSet) (bool, error) {
 	if len(given) > 0 {
 		return true, nil
 	}
-	if r.name != "" {
-		return false, nil
-	}
 	path, named := r.cli.path()
-	if named {
+	if r.name != "" || named {
 		return false, nil
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -94,15 +86,6 @@ func (r *routeFlag) load(ctx context.Context) (*projected, error) {
 	return &projected{cfg: cfg, built: built, index: built.Projection.Options.Index}, nil
 }
 
-// version is the projection's, as the file has it.
-func (p *projected) version() string { return p.written().Project.Version }
-
-// written is the route as the file has it.
-func (p *projected) written() config.Route {
-	i := slices.IndexFunc(p.cfg.Routes, func(r config.Route) bool { return r.Name == p.built.Name })
-	return p.cfg.Routes[i] // Load has named every route
-}
-
 // oneTable is the table of that name, or the only one of the file.
 func oneTable(cfg *config.Config, name string) (string, error) {
 	names := tablesOf(cfg)
@@ -132,7 +115,7 @@ func tablesOf(cfg *config.Config) []string {
 // backfill is the file with the one route alone, on one table: for SNAPSHOT
 // records of the given types, or of those of its patterns.
 func (p *projected) backfill(table string, types []string) (*config.Config, error) {
-	all := p.built.Projection.Types
+	all := p.built.Written.Types()
 	for _, t := range types {
 		if !slices.Contains(all, t) && !slices.Contains(all, "*") {
 			return nil, usage("--type: route %s does not project %q%s", p.built.Name, t, didYouMean(t, all))
@@ -142,7 +125,7 @@ func (p *projected) backfill(table string, types []string) (*config.Config, erro
 		types = all
 	}
 	cfg := *p.cfg
-	cfg.Routes = []config.Route{snapshots(p.written(), types)}
+	cfg.Routes = []config.Route{snapshots(p.built.Written, types)}
 	cfg.Source.Tables, cfg.Source.Queues = []string{table}, nil
 	return &cfg, nil
 }
@@ -160,12 +143,12 @@ func snapshots(r config.Route, types []string) config.Route {
 // routes of the file that project into it, by whichever template: what another
 // one has written is no ghost. unfenced takes projections without versions.
 func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source, error) {
-	if p.version() == "none" && !unfenced {
+	of := p.built.Written.Project
+	if of.Version == "none" && !unfenced {
 		return nil, fmt.Errorf("route %s: its version is none, so that nothing would keep an older state from standing: want sequence, or attribute:<path>", p.built.Name)
 	}
 	cfg := *p.cfg
 	cfg.Routes = nil
-	of := p.written().Project
 	tombstones := false
 	reach := newReach(p.built.Projection.Client)
 	var owners []owner
@@ -184,28 +167,20 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 		r.Project = &project
 		tombstones = tombstones || len(project.Tombstone) > 0
 		owners = append(owners, ownerOf(r, typeAttribute(p.cfg)))
-		cfg.Routes = append(cfg.Routes, snapshots(r, entityTypes(r.On)))
+		cfg.Routes = append(cfg.Routes, snapshots(r, r.Types()))
 	}
-	app, err := c.build(ctx, &cfg, false)
+	app, err := c.build(ctx, &cfg, config.Setup{})
 	if err != nil {
 		return nil, err
-	}
-	services, err := c.aws(ctx, &cfg)
-	if err != nil {
-		return nil, err
-	}
-	by := map[string]config.BuiltRoute{}
-	for _, b := range app.Routes {
-		by[b.Name] = b
 	}
 	return &source{
-		cfg: services("dynamodb"), tables: tablesOf(&cfg), markField: markField(of), forgetDeleted: of.ForgetDeleted, store: p.built.Projection.Store,
+		cfg: app.AWS("dynamodb"), tables: tablesOf(&cfg), markField: markField(of), forgetDeleted: of.ForgetDeleted, store: p.built.Projection.Store,
 		index: p.index, write: p.built.Projection.Write, tombstones: tombstones,
 		foreign: foreign(owners),
 		project: func(rec *sluice.Record) (ops []document.Op, err error) {
 			routes, err := app.Router.Match(nil, rec)
 			for _, r := range routes {
-				more, oneErr := by[r.Name].Projection.Project(rec)
+				more, oneErr := app.Route(r.Name).Projection.Project(rec)
 				err = errors.Join(err, oneErr)
 				for _, op := range more {
 					meet, oneErr := reach.meet(ctx, op.Index, of.Index)
@@ -236,59 +211,11 @@ func marks(index, field string, forgetDeleted bool) map[string]*opensearch.Marks
 	return map[string]*opensearch.Marks{index: new(opensearch.Indices).Marks(field, forgetDeleted)}
 }
 
-// entityTypes are the types of patterns, each once.
-func entityTypes(patterns []string) (types []string) {
-	for _, p := range strings.Fields(strings.Join(patterns, " ")) {
-		if i := strings.LastIndexByte(p, '#'); i > 0 && !slices.Contains(types, p[:i]) {
-			types = append(types, p[:i])
-		}
+// body is what a new index behind the alias is made of.
+func (p *projected) body() ([]byte, error) {
+	body, err := p.built.Projection.IndexBody()
+	if body == nil && err == nil {
+		return nil, usage("--indices is missing: the configuration's sink has no file for %s in indices", p.index)
 	}
-	return types
-}
-
-// body is what a new index behind the alias is made of: by the file that the
-// sink has for it.
-func (p *projected) body(c *cli) ([]byte, error) {
-	path, _ := c.path()
-	sink := p.written().Project.To
-	for name, s := range p.cfg.Sinks {
-		if s.OpenSearch == nil || sink != "" && name != sink {
-			continue
-		}
-		for _, index := range s.OpenSearch.Indices {
-			if index.Alias != p.index {
-				continue
-			}
-			file := index.File
-			if !filepath.IsAbs(file) {
-				file = filepath.Join(filepath.Dir(path), file)
-			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			at := "indices/" + index.Alias + ".json"
-			return opensearch.IndexBody(oneFile{at, text}, index.Alias, opensearch.IndexOptions{Called: map[string]string{at: file}, Marks: marks(p.index, markField(p.written().Project), p.written().Project.ForgetDeleted)})
-		}
-	}
-	return nil, usage("--indices is missing: the configuration's sink has no file for %s in indices", p.index)
-}
-
-// oneFile is a file system that has one file.
-type oneFile struct {
-	name string
-	text []byte
-}
-
-// Open implements [fs.FS].
-func (o oneFile) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
-
-// ReadFile implements [fs.ReadFileFS].
-func (o oneFile) ReadFile(name string) ([]byte, error) {
-	if name != o.name {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return o.text, nil
+	return body, err
 }

@@ -30,7 +30,6 @@ SIGINT.
 
 ` + daemon.Help,
 		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := c.program(cmd.Context(), cmd.Flags(), false)
 			if err != nil {
@@ -41,7 +40,6 @@ SIGINT.
 	}
 	o.AddFlags(cmd.Flags())
 	addWatch(cmd.Flags(), &watch)
-	completeBy(cmd, "table", c.tableNames)
 	return cmd
 }
 
@@ -90,7 +88,7 @@ func (c *cli) program(ctx context.Context, flags *pflag.FlagSet, connect bool) (
 	queues := fs.Changed("queue") || c.env("SLUICE_QUEUES") != ""
 	// The file's handlers work on the tables that are read.
 	cfg.Source.Tables, cfg.Source.Queues = o.Tables, o.Queues
-	app, err := c.build(ctx, cfg, false) // tells its queues, and mistakes, before anything begins
+	app, err := c.build(ctx, cfg, config.Setup{}) // tells its queues, and mistakes, before anything begins
 	if err != nil {
 		return nil, err
 	}
@@ -158,22 +156,16 @@ func (c *cli) daemonApp(cfg *config.Config, o *daemon.Options) daemon.App {
 		for _, one := range app.Checks {
 			s.Check(one.Sink, one.Check, one.Routes...)
 		}
-		if explain, err = c.explains(cfg, app); err != nil {
-			return nil, err
-		}
+		explain = c.explains(app)
 		s.Background(func(ctx context.Context) { sweepEvery(ctx, app, s.Logger) })
 		return app.Router, nil
 	}}
 }
 
 // explains returns what says for the page what each route would do with a record.
-func (c *cli) explains(cfg *config.Config, app *config.App) (func(context.Context, *sluice.Record) []daemon.Explained, error) {
-	routes, err := fileRoutes(cfg, app)
-	if err != nil {
-		return nil, err
-	}
+func (c *cli) explains(app *config.App) func(context.Context, *sluice.Record) []daemon.Explained {
 	return func(ctx context.Context, rec *sluice.Record) (all []daemon.Explained) {
-		x := explainer{cli: c, app: app, routes: routes} // one for each record, as it counts
+		x := explainer{cli: c, app: app} // one for each record, as it counts
 		for _, r := range x.explain(ctx, rec).Routes {
 			one := daemon.Explained{Route: r.Route, Kind: r.Kind, Takes: r.Takes, Why: r.Why, Error: r.Error}
 			for _, effect := range r.Effects {
@@ -182,7 +174,7 @@ func (c *cli) explains(cfg *config.Config, app *config.App) (func(context.Contex
 			all = append(all, one)
 		}
 		return all
-	}, nil
+	}
 }
 
 // routesOf makes a file's routes with a daemon's setup.

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/audit"
-	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/docversion"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/router"
@@ -29,7 +28,6 @@ const searchHelp = `SLUICE_ENDPOINT_DYNAMODB is the URL of DynamoDB, if it is no
 // search has the flags for a cluster and its documents.
 type search struct {
 	projectionFlags
-	env   func(string) string
 	table string
 	route routeFlag
 }
@@ -41,8 +39,8 @@ func (s *search) addProjection(f *pflag.FlagSet) {
 
 // client connects; no request is made.
 func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
-	if err := s.findURLs(s.env); err != nil {
-		return nil, &daemon.UsageError{Err: err}
+	if err := s.findURLs(s.route.cli.env); err != nil {
+		return nil, usage("%w", err)
 	}
 	client, err := s.projectionFlags.connect(func() (aws.Config, error) {
 		services, _, err := s.route.cli.accountsMaybe(ctx, nil)
@@ -52,7 +50,7 @@ func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
 		return services("opensearch"), nil
 	})
 	if err != nil {
-		return nil, &daemon.UsageError{Err: err}
+		return nil, usage("%w", err)
 	}
 	return client, nil
 }
@@ -66,7 +64,7 @@ func missing(flags ...string) error {
 		}
 	}
 	if len(empty) > 0 {
-		return &daemon.UsageError{Err: errors.New(strings.Join(empty, ", "))}
+		return usage("%s", strings.Join(empty, ", "))
 	}
 	return nil
 }
@@ -146,18 +144,18 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 		return nil, err
 	}
 	if s.versions() != 1 {
-		return nil, &daemon.UsageError{Err: errors.New("want one of --version-attribute, --version-sequence and --unversioned, as the index is fed")}
+		return nil, usage("want one of --version-attribute, --version-sequence and --unversioned, as the index is fed")
 	}
 	version, err := s.version()
 	if err != nil {
 		return nil, err
 	}
 	if s.unversioned && !unfenced {
-		return nil, &daemon.UsageError{Err: errors.New("--unversioned: nothing would keep an older state from standing; want --version-attribute or --version-sequence")}
+		return nil, usage("--unversioned: nothing would keep an older state from standing; want --version-attribute or --version-sequence")
 	}
 	p, err := projection.New(nil, projection.Options{Index: s.index, ID: s.id, Version: version, UnfencedBackfill: unfenced})
 	if err != nil {
-		return nil, &daemon.UsageError{Err: err}
+		return nil, usage("%w", err)
 	}
 	services, _, err := s.route.cli.accountsMaybe(ctx, nil)
 	if err != nil {

@@ -140,7 +140,7 @@ type owner struct {
 // ownerOf is the owner of a route's documents. typeAttribute is the attribute of
 // items that holds the entity type; "" when it is found in another way.
 func ownerOf(r config.Route, typeAttribute string) owner {
-	o := owner{id: fixedTexts(r.Project.ID), hashes: r.Project.HashLongIDs, constants: map[string][]byte{}, field: typeAttribute, types: entityTypes(r.On)}
+	o := owner{id: fixedTexts(r.Project.ID), hashes: r.Project.HashLongIDs, constants: map[string][]byte{}, field: typeAttribute, types: r.Types()}
 	for _, f := range r.Project.Fields {
 		if f.Name == typeAttribute {
 			o.field = "" // the field has another text
@@ -206,16 +206,18 @@ func sameCluster(cfg *config.Config, a, b string) bool {
 	if a == b {
 		return true
 	}
-	urls := func(to string) (urls []string) {
-		for name, s := range cfg.Sinks {
-			if s.OpenSearch != nil && (to == "" || to == name) {
-				urls = append(urls, s.OpenSearch.URLs...)
-			}
-		}
-		return urls
-	}
-	ofB := urls(b)
-	return slices.ContainsFunc(urls(a), func(x string) bool {
+	ofB := clusterURLs(cfg, b)
+	return slices.ContainsFunc(clusterURLs(cfg, a), func(x string) bool {
 		return slices.ContainsFunc(ofB, func(y string) bool { return strings.EqualFold(strings.TrimRight(x, "/"), strings.TrimRight(y, "/")) })
 	})
+}
+
+// clusterURLs are those of the sink that a route names; "" is the only cluster.
+func clusterURLs(cfg *config.Config, to string) (urls []string) {
+	for name, s := range cfg.Sinks {
+		if s.OpenSearch != nil && (to == "" || to == name) {
+			urls = append(urls, s.OpenSearch.URLs...)
+		}
+	}
+	return urls
 }

@@ -50,6 +50,7 @@ type stateFile struct {
 }
 
 func (s *stateFile) addFlags(fs *pflag.FlagSet) {
+	fs.SortFlags = false
 	s.given = fs.Changed
 	fs.StringVar(&s.path, "state", "", stateUsage)
 	fs.StringVar(&s.application, "application", "", "`name` of the application ($"+applicationEnv+"; default: the configuration's, or sluice)")
@@ -223,7 +224,6 @@ func stateListCommand(c *cli) *cobra.Command {
 shards, silent and fenced ones while they have shards. The command watches heartbeats
 for 1 to 4 s.`,
 		Example: `  sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return file.with(cmd.Context(), func(store statestore.Store, _ string) error {
 				apps, err := store.Applications(cmd.Context())
@@ -254,7 +254,6 @@ for 1 to 4 s.`,
 			})
 		},
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	file.addFlags(cmd.Flags())
 	return cmd
@@ -365,18 +364,12 @@ its position moved. Mark silent and fenced owners.`,
 			})
 		},
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	file.addFlags(cmd.Flags())
 	return cmd
 }
 
-func oneStream(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage("%s takes one table, or the ARN of one stream", cmd.CommandPath())
-	}
-	return nil
-}
+var oneStream = exactlyOne("one table, or the ARN of one stream")
 
 // namedStreams are the streams of a table, or the one of an ARN.
 func namedStreams(ctx context.Context, store statestore.Store, app, name string) ([]streamState, error) {

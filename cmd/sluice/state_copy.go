@@ -32,7 +32,6 @@ on the source afterwards: it would repeat the records.`,
 		Example: `  sluice state create --state dynamodb:sluice-state
   sluice state copy --from sluice.db --to dynamodb:sluice-state --dry-run
   sluice state copy --from sluice.db --to dynamodb:sluice-state`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case from == "":

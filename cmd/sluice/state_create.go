@@ -24,7 +24,6 @@ The table is billed by request. More: docs/fleet.md. Permissions:
 deploy/iam/state-create.json.`,
 		Example: `  sluice state create --state dynamodb:sluice-state
   sluice state create --state dynamodb:sluice-state --tag team=orders --point-in-time-recovery`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.loadMaybe()
 			if err != nil {

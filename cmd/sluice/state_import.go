@@ -46,12 +46,7 @@ The command needs dynamodb:Scan on the lease table, dynamodb:DescribeStream, and
 --stream TABLE dynamodb:DescribeTable.`,
 		Example: `  sluice state import-kcl my-kcl-app --stream orders --dry-run
   sluice state import-kcl my-kcl-app --stream orders --state dynamodb:sluice-state`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("%s takes one lease table: by default it has the name of the KCL application", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:              exactlyOne("one lease table: by default it has the name of the KCL application"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			im.leases = args[0]
@@ -62,7 +57,6 @@ The command needs dynamodb:Scan on the lease table, dynamodb:DescribeStream, and
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.StringVar(&im.stream, "stream", "", "`table` or stream ARN of the leases, if their keys do not name the stream")
 	fs.StringVar(&im.latest, "latest", "", "begin shards without a position at TRIM_HORIZON or LATEST")
 	fs.DurationVar(&im.wait, "wait", 20*time.Second, "time between the two reads: over a third of KCL's failoverTimeMillis (10 s)")

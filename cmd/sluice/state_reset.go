@@ -63,7 +63,6 @@ in order. Handlers must tolerate repetition. Dead letters and backfills stay.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.StringVar(&to, "to", "", "TRIM_HORIZON, LATEST or forgotten")
 	fs.StringVar(&shard, "shard", "", "reset the shard of this `id` and its descendants")
 	fs.BoolVar(&yes, "yes", false, "do not ask")

@@ -21,31 +21,26 @@ func statusCommand(c *cli) *cobra.Command {
 shards are, and which records are parked.`,
 		Example: `  sluice status --held
   sluice status --json | jq .reasons`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := place.running(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer l.close() //nolint:errcheck // closes idle connections
 			path, text := "/api/status", textOf[page.Status]
 			if held {
 				path, text = "/api/held", textOf[page.HeldItems]
 			}
-			body, err := l.api.ask(cmd.Context(), "GET", path, nil)
-			if err != nil {
-				return err
-			}
-			defer body.Close()
-			if asJSON {
-				_, err = io.Copy(c.stdout, body)
-				return err
-			}
-			return text(body, c.stdout)
+			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
+				body, err := l.api.ask(cmd.Context(), "GET", path, nil)
+				if err != nil {
+					return err
+				}
+				defer body.Close()
+				if asJSON {
+					_, err = io.Copy(c.stdout, body)
+					return err
+				}
+				return text(body, c.stdout)
+			})
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&held, "held", false, "show the items that wait, with errors")
 	fs.BoolVar(&asJSON, "json", false, "print a JSON object")
 	place.addLiveFlags(fs)

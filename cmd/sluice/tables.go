@@ -16,12 +16,10 @@ import (
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
-// tableName is the table of a name or of a stream's ARN.
+// tableName is the table of a name or of a stream's ARN; "" of a wrong ARN.
 func tableName(name string) string {
-	if strings.HasPrefix(name, "arn:") {
-		return poller.Stream{ARN: name}.TableName()
-	}
-	return name
+	s, _ := stream(name)
+	return s.TableName()
 }
 
 // stream is what tells the poller which stream to read.

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/reread"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
@@ -55,7 +57,7 @@ table is a name or the ARN of a stream.`,
 			return c.tail(cmd.Context(), args, o)
 		},
 	}
-	oneArgument(cmd, "%d tables are named: want one", c.tableNames)
+	oneArgument(cmd, "%d tables are named: want one", c.ofFile(sourceTables))
 	f := cmd.Flags()
 	f.StringVar(&o.start, "from", poller.Latest, "begin at TRIM_HORIZON or LATEST")
 	f.StringSliceVar(&o.types, "type", nil, "only this entity `type`; repeatable")
@@ -172,7 +174,7 @@ type tail struct {
 	paint  paint
 	route  *sluice.Route
 	router *router.Router                     // of the file; one without routes else
-	routes map[string]fileRoute               // of the file
+	app    *config.App                        // of the file; nil without one
 	passes func(*sluice.Record) (bool, error) // --where; nil: all
 	stop   func()
 
@@ -195,13 +197,12 @@ func (t *tail) prepare(ctx context.Context, cfg *config.Config) (err error) {
 		t.router = router.New(router.TypeFrom(router.Attribute(t.typeAttribute)))
 		return nil
 	}
-	app, err := t.cli.build(ctx, cfg, false)
+	app, err := t.cli.build(ctx, cfg, config.Setup{})
 	if err != nil {
 		return err
 	}
-	t.router = app.Router
-	t.routes, err = fileRoutes(cfg, app)
-	return err
+	t.router, t.app = app.Router, app
+	return nil
 }
 
 // Match implements [sluice.Matcher].
@@ -279,4 +280,28 @@ func (t *tail) print(write func() error) {
 	if t.err != nil || t.shown == t.limit {
 		t.stop()
 	}
+}
+
+// one shows the record with a sequence number, such as a record that a daemon
+// holds.
+func (t *tail) one(ctx context.Context, cfg aws.Config, s poller.Stream) error {
+	arn := s.ARN
+	if arn == "" {
+		table, err := describeTable(ctx, cfg, s.Table)
+		if err != nil {
+			return err
+		}
+		if arn = aws.ToString(table.LatestStreamArn); arn == "" {
+			return fmt.Errorf("table %q has no stream", s.Table)
+		}
+	}
+	rec, err := reread.New(cfg).Record(ctx, arn, "", sluice.Sequence(t.sequence), "")
+	if err != nil {
+		return err
+	}
+	if err := rec.Err(); err != nil {
+		return fmt.Errorf("record %s: %w", t.sequence, err)
+	}
+	_ = t.show(ctx, rec)
+	return t.err
 }

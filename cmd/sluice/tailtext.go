@@ -81,13 +81,12 @@ func (t *tail) takes(ctx context.Context, rec *sluice.Record) string {
 // fails says why a route would fail for a record, as far as the record alone
 // tells: no table is read for it.
 func (t *tail) fails(ctx context.Context, route string, rec *sluice.Record) error {
-	of := t.routes[route]
-	if of.when != nil {
-		if _, err := of.when(rec); err != nil {
+	built := t.app.Route(route)
+	if built.When != nil {
+		if _, err := built.When(rec); err != nil {
 			return err
 		}
 	}
-	built := of.built
 	if built.Explain == nil || !slices.Contains([]string{"send", "project", "log"}, built.Kind) {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (p *letterPlace) tokenFileName(cfg *config.Config) (file, named string, err
 	switch {
 	case p.tokenFile != "":
 		return p.tokenFile, "--token-file", nil
-	case p.given("token-file"):
+	case p.flags.Changed("token-file"):
 		return "", "", usage("--token-file: it is empty: is a variable not set?")
 	case p.c.env(access.TokenEnv) != "":
 		return "", "$" + access.TokenEnv, nil

@@ -27,24 +27,19 @@ shows. In a pipe, print it again and again. With --json, each look is one line.`
 		Example: `  sluice top
   sluice top --every 10s | tee watch.txt
   sluice top --json | jq .reasons`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < 100*time.Millisecond {
 				return usage("--every is %v: want 100ms or more", every)
 			}
-			l, err := place.running(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer l.close() //nolint:errcheck // closes idle connections
-			return c.watch(cmd.Context(), every, asJSON, func(ctx context.Context) (st page.Status, err error) {
-				err = l.api.get(ctx, "GET", "/api/status", nil, &st)
-				return st, err
+			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
+				return c.watch(cmd.Context(), every, asJSON, func(ctx context.Context) (st page.Status, err error) {
+					err = l.api.get(ctx, "GET", "/api/status", nil, &st)
+					return st, err
+				})
 			})
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.DurationVar(&every, "every", 2*time.Second, "time between two looks")
 	fs.BoolVar(&asJSON, "json", false, "print a JSON object")
 	place.addLiveFlags(fs)

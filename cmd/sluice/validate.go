@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,7 +33,6 @@ at once, with file:line:column, and calls no service.
 text.`,
 		Example: `  sluice validate --config orders.yaml --connect
   sluice tail orders --from TRIM_HORIZON --limit 100 --json | sluice validate --sample -`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := c.top(nil); err != nil {
 				return err
@@ -112,7 +112,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	}
 	v.sound = true
 	if connect {
-		connected, err := c.build(ctx, cfg, true)
+		connected, err := c.build(ctx, cfg, config.Setup{Check: true})
 		if err != nil { // all that is missing is reported together
 			if _, noAWS := c.aws(ctx, cfg); noAWS == nil {
 				err = errors.Join(err, c.connect(ctx, cfg, app))
@@ -121,7 +121,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 		}
 		app = connected
 	}
-	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(cfg, app)
+	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(app)
 	for _, at := range cfg.Accounts() {
 		if text := at.String(); text != "" {
 			v.Accounts = append(v.Accounts, text)
@@ -184,17 +184,10 @@ func (v *validation) tell(err error) {
 	}
 }
 
-// listRoutes joins what the file says of routes with what they became: a route
-// of the file has its name, and the queues of cascades have others.
-func listRoutes(cfg *config.Config, app *config.App) []listedRoute {
-	written := map[string]config.Route{}
-	for _, r := range cfg.Routes {
-		written[r.Name] = r
-	}
-	var list []listedRoute
+// listRoutes lists the routes of the file, and those of the queues of cascades.
+func listRoutes(app *config.App) (list []listedRoute) {
 	for _, b := range app.Routes {
-		r := written[b.Name]
-		list = append(list, listedRoute{Name: b.Name, Kind: b.Kind, On: r.On, Filters: filters(r)})
+		list = append(list, listedRoute{Name: b.Name, Kind: b.Kind, On: b.Written.On, Filters: filters(b.Written)})
 	}
 	return list
 }
@@ -321,4 +314,65 @@ func (c *cli) connect(ctx context.Context, cfg *config.Config, app *config.App) 
 		}
 	}
 	return errors.Join(append(errs, c.connectState(ctx, cfg))...)
+}
+
+// readSample reads the records of --sample; none without the flag.
+func (c *cli) readSample(name string) ([]*sluice.Record, error) {
+	if name == "" {
+		return nil, nil
+	}
+	in := c.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("--sample: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	var recs []*sluice.Record
+	for rec, err := range readRecords(in) {
+		if err != nil {
+			return nil, fmt.Errorf("--sample: %w", err)
+		}
+		recs = append(recs, rec)
+	}
+	return recs, nil
+}
+
+// checkSample tries the conditions of each route with the records that its
+// patterns match. It returns a doubt for each route with conditions that it tried with
+// no record, or that no record passes.
+func checkSample(cfg *config.Config, app *config.App, recs []*sluice.Record) (doubts []string, err error) {
+	byRoute, taken := map[string][]*sluice.Record{}, map[string]int{}
+	for _, rec := range recs {
+		if rec.Table == "" && len(app.Tables) == 1 {
+			rec.Table = tableName(app.Tables[0])
+		}
+		verdicts, err := app.Router.Explain(rec)
+		if err != nil {
+			return nil, fmt.Errorf("--sample: %w", err)
+		}
+		for _, v := range verdicts {
+			if !v.Pattern {
+				byRoute[v.Route.Name] = append(byRoute[v.Route.Name], rec)
+			}
+			if v.Takes {
+				taken[v.Route.Name]++
+			}
+		}
+	}
+	var errs []error
+	for _, r := range cfg.Routes {
+		if err := cfg.CheckSample(r.Name, byRoute[r.Name]); err != nil {
+			errs = append(errs, err)
+		}
+		switch tried := len(byRoute[r.Name]); {
+		case tried == 0 && (r.When != "" || r.Project != nil && r.Project.Only != ""):
+			doubts = append(doubts, fmt.Sprintf("route %s: its conditions were not tried: no record of the sample has its type and event", r.Name))
+		case tried > 0 && taken[r.Name] == 0 && r.When != "":
+			doubts = append(doubts, fmt.Sprintf("route %s takes none of the %s of the sample that have its type and event: see that the names in when are right: %s", r.Name, plural(tried, "record", "records"), r.When))
+		}
+	}
+	return doubts, errors.Join(errs...)
 }

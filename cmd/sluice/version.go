@@ -28,7 +28,6 @@ func versionCommand(c *cli) *cobra.Command {
 		Short:   "Print the version",
 		Long:    "Print the version, Go's and the platform; with --json the commit, too.",
 		Example: `  sluice version`,
-		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				b := buildversion.Read()

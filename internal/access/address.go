@@ -29,7 +29,7 @@ func WriteAddress(path string, listening net.Addr) error {
 	if at.Addr().Unmap().IsUnspecified() { // every address of the machine; containers may have no ::1
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
 	}
-	return store(path, at.String()+"\n")
+	return Store(path, at.String()+"\n")
 }
 
 // RemoveAddress removes the address that the daemon of a state file has left when it
@@ -93,8 +93,8 @@ func checkAddressOwner(path, tokenFile string, me uint32, ownerOf func(path stri
 	return nil
 }
 
-// store writes a file that only its owner can read, whole or not at all.
-func store(path, text string) error {
+// Store writes a file that only its owner can read, whole or not at all.
+func Store(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return err

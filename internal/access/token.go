@@ -46,7 +46,7 @@ func Make(path string) (string, error) {
 		return token, err
 	}
 	token = rand.Text()
-	if err := store(path, token+"\n"); err != nil {
+	if err := Store(path, token+"\n"); err != nil {
 		return "", fmt.Errorf("the token that its operators need cannot be stored: %w", err)
 	}
 	return token, nil

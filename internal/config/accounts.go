@@ -61,24 +61,16 @@ type placed struct {
 // accounts returns every aws of the file, in the order of the reference.
 func (c *Config) accounts() []placed {
 	all := []placed{{"aws", c.top()}, {"source.aws", c.Source.AWS}}
-	for _, kind := range []string{"sqs", "opensearch", "dynamodb"} {
-		for _, name := range c.ofKind(kind) {
-			all = append(all, placed{join("sinks", name) + "." + kind + ".aws", c.Sinks[name].account(kind)})
-		}
+	for _, name := range c.ofKind("sqs") {
+		all = append(all, placed{join("sinks", name) + ".sqs.aws", c.Sinks[name].SQS.AWS})
+	}
+	for _, name := range c.ofKind("opensearch") {
+		all = append(all, placed{join("sinks", name) + ".opensearch.aws", c.Sinks[name].OpenSearch.AWS})
+	}
+	for _, name := range c.ofKind("dynamodb") {
+		all = append(all, placed{join("sinks", name) + ".dynamodb.aws", c.Sinks[name].DynamoDB.AWS})
 	}
 	return slices.DeleteFunc(all, func(p placed) bool { return p.Account == nil })
-}
-
-func (s Sink) account(kind string) *Account {
-	switch {
-	case kind == "sqs" && s.SQS != nil:
-		return s.SQS.AWS
-	case kind == "opensearch" && s.OpenSearch != nil:
-		return s.OpenSearch.AWS
-	case kind == "dynamodb" && s.DynamoDB != nil:
-		return s.DynamoDB.AWS
-	}
-	return nil
 }
 
 // Accounts returns every aws of the file. The first is the one at the top.
@@ -177,7 +169,7 @@ func (c *Config) queueAccess(queue string) (accounts.Access, error) {
 	var found *accounts.Access
 	for _, name := range c.ofKind("sqs") {
 		o := c.Sinks[name].SQS
-		if o == nil || o.Queue != queue {
+		if o.Queue != queue {
 			continue
 		}
 		at := c.access(join("sinks", name)+".sqs.aws", o.AWS)

@@ -65,6 +65,7 @@ type App struct {
 	Queues []string     // queues to consume, also for cascades and watchdogs: names or URLs
 	// Consumed has the account of each of the Queues.
 	Consumed map[string]accounts.Access
+	AWS      func(service string) aws.Config // as Setup has it
 	// Table returns the configuration of a table of handlers.
 	Table  func(name string) aws.Config
 	Checks []SinkCheck // checks of the sinks that routes use; Build runs them if Setup.Check is set
@@ -83,6 +84,10 @@ type SinkCheck struct {
 type BuiltRoute struct {
 	Name string
 	Kind string // one of Kinds
+	// Written is the route as the file has it; empty if Sluice adds the route.
+	Written Route
+	// When tries the route's condition; nil without one.
+	When func(*sluice.Record) (bool, error)
 	// Explain says what the handler would do for a record that has matched,
 	// without doing it: it may read tables.
 	Explain func(ctx context.Context, rec *sluice.Record) ([]Effect, error)
@@ -93,6 +98,16 @@ type BuiltRoute struct {
 	Projection *Projected
 	Cascade    *cascade.Cascade
 	Recounts   []rollup.Recount // one for each counter; DryRun and Found are not set
+}
+
+// Route returns the route of a name; an empty one if there is none.
+func (a *App) Route(name string) BuiltRoute {
+	for _, r := range a.Routes {
+		if r.Name == name {
+			return r
+		}
+	}
+	return BuiltRoute{}
 }
 
 // Projected is a projection and its cluster.
@@ -107,7 +122,8 @@ type Projected struct {
 	// Marks are the marks of the documents; nil without version: sequence.
 	Marks *opensearch.Marks
 	Store *dynamodb.Store
-	Types []string // entity types of the route's patterns; "*" is all
+
+	cluster *cluster
 }
 
 // Effect describes what a handler would do, as a text and as data. It has payloads only
@@ -186,12 +202,12 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 	if s.Accounts == nil {
 		s.Accounts = accounts.New(s.AWS("sts"), nil)
 	}
-	b := &builder{c: c, s: s, resolver: c.resolver(), app: &App{Tables: slices.Clone(c.Source.Tables), Consumed: map[string]accounts.Access{}}}
+	b := &builder{c: c, s: s, resolver: c.EntityType.resolver(), app: &App{AWS: s.AWS, Tables: slices.Clone(c.Source.Tables), Consumed: map[string]accounts.Access{}}}
 	var err error
 	if b.sinks, err = openSinks(c, s); err != nil {
 		return nil, err
 	}
-	b.app.Table = b.sinks.config
+	b.app.Table = func(name string) aws.Config { return b.sinks.of(name).cfg }
 	for _, q := range c.Source.Queues {
 		b.consume(q)
 	}
@@ -218,10 +234,16 @@ func (b *builder) add(i int) error {
 	if err := b.app.Router.Add(b.c.place(path), strings.Join(r.On, " "), made.handle, options...); err != nil {
 		return err
 	}
-	made.Name, made.Kind = r.Name, r.Kind()
+	made.Name, made.Kind, made.Written = r.Name, r.Kind(), *r
 	b.made = append(b.made, made)
 	b.app.Routes = append(b.app.Routes, made.BuiltRoute)
 	return nil
+}
+
+// addOwn adds a route for messages that Sluice sends itself: their kind is its name.
+func (b *builder) addOwn(handle sluice.Handler, r BuiltRoute) error {
+	b.app.Routes = append(b.app.Routes, r)
+	return b.app.Router.Add(b.c.place("routes"), r.Name+"#"+string(sluice.Delivery), handle, router.Name(r.Name))
 }
 
 // consume adds a queue to consume, once, by name or by URL.

@@ -30,10 +30,9 @@ type sinks struct {
 	queues   map[string]*queue
 	clusters map[string]*cluster
 
-	source    aws.Config      // of the tables of source
-	store     *dynamodb.Store // likewise
-	apart     *apart          // the other tables of handlers, in another account; else nil
-	at        Tables          // both, or their fake
+	source    account  // of the tables of source
+	apart     *account // of the other tables of handlers; nil: the same
+	at        Tables   // both, or their fake
 	storeName string
 	tables    map[string]*tableUse // tables that handlers use
 
@@ -67,6 +66,7 @@ type queue struct {
 }
 
 type cluster struct {
+	c        *Config
 	sink     string
 	o        *OpenSearch
 	client   *opensearch.Client
@@ -93,7 +93,7 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 			all.queues[name] = q
 		}
 		if sink.OpenSearch != nil {
-			cl, err := openCluster(sink.OpenSearch, name, s, s.within(c, "opensearch", field+".opensearch.aws", sink.OpenSearch.AWS))
+			cl, err := openCluster(c, sink.OpenSearch, name, s, s.within(c, "opensearch", field+".opensearch.aws", sink.OpenSearch.AWS))
 			if err != nil {
 				errs = append(errs, c.wrong(field+".opensearch", err))
 			}
@@ -111,19 +111,18 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 		Metrics: s.Metrics, Sink: all.storeName,
 	}
 	var err error
-	all.source = s.AWS("dynamodb")
-	if all.store, err = dynamodb.New(all.source, options); err != nil {
+	all.source.cfg = s.AWS("dynamodb")
+	if all.source.Store, err = dynamodb.New(all.source.cfg, options); err != nil {
 		errs = append(errs, c.wrong("sinks."+all.storeName, err))
 	}
-	all.at = all.store
+	all.at = all.source.Store
 	if own.AWS != nil {
 		cfg := s.within(c, accounts.State, "sinks."+all.storeName+".dynamodb.aws", own.AWS)
 		store, err := dynamodb.New(cfg, options)
 		if err != nil {
 			errs = append(errs, c.wrong("sinks."+all.storeName, err))
 		}
-		all.apart = &apart{cfg: cfg, store: store}
-		all.at = split{read: c.reads, source: all.store, other: store}
+		all.apart, all.at = &account{cfg, store}, split{all}
 	}
 	if s.Fakes.Tables != nil {
 		all.at = s.Fakes.Tables
@@ -147,7 +146,7 @@ func openQueue(o *SQS, name string, s Setup, cfg aws.Config) (*queue, error) {
 	return made, nil
 }
 
-func openCluster(o *OpenSearch, name string, s Setup, cfg aws.Config) (*cluster, error) {
+func openCluster(c *Config, o *OpenSearch, name string, s Setup, cfg aws.Config) (*cluster, error) {
 	at := opensearch.Connection{URLs: o.URLs, Username: o.Username, Password: o.Password, AllowPlainHTTP: o.AllowPlainHTTP, CAFile: o.CAFile, Service: o.Sign}
 	if o.Sign != "" {
 		at.AWS = &cfg
@@ -162,7 +161,7 @@ func openCluster(o *OpenSearch, name string, s Setup, cfg aws.Config) (*cluster,
 	if err != nil {
 		return nil, err
 	}
-	made := &cluster{sink: name, o: o, names: map[string]*opensearch.Marks{}, versions: map[string]string{}, client: client, indices: client.Indices(), docs: docs}
+	made := &cluster{c: c, sink: name, o: o, names: map[string]*opensearch.Marks{}, versions: map[string]string{}, client: client, indices: client.Indices(), docs: docs}
 	if write := s.Fakes.Write; write != nil {
 		made.fake = func(ctx context.Context, op document.Op) error { return write(ctx, name, op) }
 	}
@@ -210,7 +209,7 @@ func (s *sinks) checks() (all []SinkCheck) {
 			add(name, "sinks."+name, q.users, q.Check)
 		}
 		if cl := s.clusters[name]; cl != nil && len(cl.users) > 0 {
-			add(name, "sinks."+name, cl.users, func(ctx context.Context) error { return cl.check(ctx, s.c) })
+			add(name, "sinks."+name, cl.users, cl.check)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
@@ -222,13 +221,13 @@ func (s *sinks) checks() (all []SinkCheck) {
 
 // check asks the cluster and creates its indices. OpenSearch Serverless does not answer
 // at its root.
-func (cl *cluster) check(ctx context.Context, c *Config) error {
+func (cl *cluster) check(ctx context.Context) error {
 	if cl.o.Sign != "aoss" {
 		if err := cl.client.Check(ctx); err != nil {
 			return err
 		}
 	}
-	if err := cl.apply(ctx, c); err != nil {
+	if err := cl.apply(ctx); err != nil {
 		return err
 	}
 	var errs []error
@@ -244,33 +243,53 @@ func (cl *cluster) check(ctx context.Context, c *Config) error {
 }
 
 // apply creates the indices of the sink's files.
-func (cl *cluster) apply(ctx context.Context, c *Config) error {
+func (cl *cluster) apply(ctx context.Context) error {
 	if len(cl.o.Indices) == 0 {
 		return nil
 	}
 	files, called := make(folder), map[string]string{}
 	for _, index := range cl.o.Indices {
-		file, name := c.file(index.File), index.Alias+".json"
-		body, err := os.ReadFile(file)
-		if err != nil {
+		if err := cl.read(index, files, called); err != nil {
 			return fmt.Errorf("index %s: %w", index.Alias, err)
 		}
-		files[name], called["indices/"+name] = body, file
 	}
 	return cl.indices.Apply(ctx, files, opensearch.IndexOptions{Called: called, Marks: cl.names})
 }
 
+// read adds the file of an index to files, and its path to called.
+func (cl *cluster) read(index Index, files folder, called map[string]string) (err error) {
+	file, name := cl.c.file(index.File), index.Alias+".json"
+	files[name], err = os.ReadFile(file)
+	called["indices/"+name] = file
+	return err
+}
+
+// IndexBody returns what a new index behind the alias is made of, by the file that the
+// sink has for it; nil if it has none.
+func (p *Projected) IndexBody() ([]byte, error) {
+	alias := p.Options.Index
+	i := slices.IndexFunc(p.cluster.o.Indices, func(index Index) bool { return index.Alias == alias })
+	if i < 0 {
+		return nil, nil
+	}
+	files, called := make(folder), map[string]string{}
+	if err := p.cluster.read(p.cluster.o.Indices[i], files, called); err != nil {
+		return nil, err
+	}
+	return opensearch.IndexBody(files, alias, opensearch.IndexOptions{Called: called, Marks: p.cluster.names})
+}
+
 // writer returns the function that writes documents to the index behind an alias.
 // During a reindex it writes to both indices.
-func (cl *cluster) writer(tombstones bool) (writeDocument, error) {
+func (cl *cluster) writer(tombstones bool) writeDocument {
 	if cl.fake != nil {
-		return cl.fake, nil
+		return cl.fake
 	}
 	w := reindex.Writer{Write: cl.docs.Write, Behind: cl.indices.Behind}
 	if tombstones {
 		// A tombstone is written like a document. Follow sends them to the indices of
 		// deletions, too: some seconds earlier than necessary.
-		w.Deletes = always
+		w.Deletes = func(document.Op) bool { return true }
 	}
 	if cl.o.RequireAlias {
 		w.Behind = func(ctx context.Context, aliases ...string) (map[string][]string, error) {
@@ -281,7 +300,7 @@ func (cl *cluster) writer(tombstones bool) (writeDocument, error) {
 			return behind, err
 		}
 	}
-	return w.New(), nil
+	return w.New()
 }
 
 // folder has the folder "indices" that Indices.Apply reads, with files by their names.

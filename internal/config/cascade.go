@@ -226,11 +226,8 @@ func (b *builder) addWorker() error {
 	if err != nil {
 		return b.c.wrong("routes", err)
 	}
-	if err := b.app.Router.Add(b.c.place("routes"), cascade.Kind+"#MESSAGE", work, router.Name(workerName)); err != nil {
-		return err
-	}
 	sink := b.sinks.storeName
-	b.app.Routes = append(b.app.Routes, BuiltRoute{
+	return b.addOwn(work, BuiltRoute{
 		Name: workerName, Kind: "cascade",
 		Explain: func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
 			table, _ := rec.New.Lookup("table")
@@ -241,5 +238,4 @@ func (b *builder) addWorker() error {
 			}}, nil
 		},
 	})
-	return nil
 }

@@ -93,16 +93,16 @@ func (d *decoder) value(n *node, path string, v reflect.Value, r rules) {
 		d.keyFrom(n, path, into)
 		return
 	case *Texts:
-		d.ordered(n, path, func(name string, n *node, at string) {
-			if value, ok := d.text(n, at); ok {
-				*into = append(*into, Text{name, value})
+		d.each(n, path, func(f pair, at string) {
+			if value, ok := d.text(f.value, at); ok {
+				*into = append(*into, Text{f.key.text, value})
 			}
 		})
 		return
 	case *Fields:
-		d.ordered(n, path, func(name string, n *node, at string) {
-			if value, ok := d.constant(n, at); ok {
-				*into = append(*into, Field{name, value})
+		d.each(n, path, func(f pair, at string) {
+			if value, ok := d.constant(f.value, at); ok {
+				*into = append(*into, Field{f.key.text, value})
 			}
 		})
 		return
@@ -134,12 +134,11 @@ func (d *decoder) value(n *node, path string, v reflect.Value, r rules) {
 		}
 		v.SetString(s)
 	case reflect.Bool:
-		switch {
-		case n.kind == aBoolean && (n.text == "true" || n.text == "false"), d.isText(n) && (n.text == "true" || n.text == "false"):
-			v.SetBool(n.text == "true")
-		default:
+		if n.text != "true" && n.text != "false" || n.kind != aBoolean && !d.isText(n) {
 			d.wrong(n, path, "true or false")
+			return
 		}
+		v.SetBool(n.text == "true")
 	case reflect.Int, reflect.Int64:
 		d.integer(n, path, v, r)
 	case reflect.Float64:
@@ -371,40 +370,33 @@ func (d *decoder) keys(n *node, path string) []pair {
 }
 
 func (d *decoder) mapOf(n *node, path string, v reflect.Value) {
-	if n.kind != aMapping {
-		d.wrong(n, path, "a mapping of names")
-		return
+	if n.kind == aMapping {
+		v.Set(reflect.MakeMap(v.Type()))
 	}
-	v.Set(reflect.MakeMap(v.Type()))
-	for _, f := range d.keys(n, path) {
-		sub := join(path, f.key.text)
-		if f.key.text == "" {
-			d.addAt(f.key, path, "a name is empty")
-			continue
-		}
+	d.each(n, path, func(f pair, at string) {
 		one := reflect.New(v.Type().Elem()).Elem()
-		d.value(f.value, sub, one, rules{above: "0"})
+		d.value(f.value, at, one, rules{above: "0"})
 		if f.value.kind == aMapping || f.value.kind == aList {
-			d.at[sub] = f.key.place
+			d.at[at] = f.key.place
 		}
 		v.SetMapIndex(reflect.ValueOf(f.key.text), one)
-	}
+	})
 }
 
-// ordered calls each for every field of a mapping, in file order.
-func (d *decoder) ordered(n *node, path string, each func(name string, n *node, at string)) {
+// each calls do for every field of a mapping of names, in file order.
+func (d *decoder) each(n *node, path string, do func(f pair, at string)) {
 	if n.kind != aMapping {
 		d.wrong(n, path, "a mapping of names")
 		return
 	}
 	for _, f := range d.keys(n, path) {
-		at := join(path, f.key.text)
-		d.at[at] = f.value.place
 		if f.key.text == "" {
 			d.addAt(f.key, path, "a name is empty")
 			continue
 		}
-		each(f.key.text, f.value, at)
+		at := join(path, f.key.text)
+		d.at[at] = f.value.place
+		do(f, at)
 	}
 }
 

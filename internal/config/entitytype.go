@@ -1,9 +1,6 @@
 package config
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/sluicehq/sluice/internal/keypattern"
 	"github.com/sluicehq/sluice/router"
 )
@@ -55,36 +52,23 @@ func (c *Config) validateType(path string, t EntityType) {
 	}
 }
 
-// resolver finds the entity type of records.
-func (t EntityType) resolver() (router.Resolver, error) {
+// resolver finds the entity type of records; by the default if the file's is wrong.
+func (t EntityType) resolver() router.Resolver {
 	switch {
 	case len(t.First) > 0:
 		var chain []router.Resolver
-		var errs []error
-		for i, one := range t.First {
-			r, err := one.resolver()
-			if err != nil {
-				errs = append(errs, fmt.Errorf("[%d]: %w", i, err))
-			}
-			chain = append(chain, r)
+		for _, one := range t.First {
+			chain = append(chain, one.resolver())
 		}
-		if err := errors.Join(errs...); err != nil {
-			return router.Resolver{}, err
-		}
-		return router.Chain(chain...), nil
+		return router.Chain(chain...)
 	case t.Attribute != "":
-		return router.Attribute(t.Attribute), nil
-	case t.Key != nil:
-		_, err := keypattern.Parse(t.Key.Pattern)
-		if t.Key.Attribute == "" {
-			err = fmt.Errorf("key pattern %q: no attribute is named", t.Key.Pattern)
+		return router.Attribute(t.Attribute)
+	case t.Key != nil && t.Key.Attribute != "":
+		if _, err := keypattern.Parse(t.Key.Pattern); err == nil {
+			return router.KeyPattern(t.Key.Attribute, t.Key.Pattern)
 		}
-		if err != nil {
-			return router.Resolver{}, err
-		}
-		return router.KeyPattern(t.Key.Attribute, t.Key.Pattern), nil
 	case t.Tables != nil:
-		return router.Table(t.Tables), nil
+		return router.Table(t.Tables)
 	}
-	return router.Attribute("entityType"), nil
+	return router.Attribute("entityType")
 }

@@ -58,21 +58,6 @@ type evaluation struct {
 // whenNames are the variables of an expression over a record.
 var whenNames = []string{"new", "old", "keys", "event", "table", "type"}
 
-// compileWhen compiles an expression over a record; typ finds the record's type. An
-// error is an *exprError.
-func compileWhen(text string, typ router.Resolver) (*when, error) {
-	return compile(text, typ, whenNames...)
-}
-
-// compileItemWhen compiles an expression over an item, which is its variable new.
-func compileItemWhen(text string) (func(sluice.Item) (bool, error), error) {
-	w, err := compile(text, router.Resolver{}, "new")
-	if err != nil {
-		return nil, err
-	}
-	return func(it sluice.Item) (bool, error) { return w.match(&sluice.Record{New: it}) }, nil
-}
-
 // exprError is a mistake in an expression, with its place there.
 type exprError struct {
 	line, column int // line from 1, column from 0
@@ -83,7 +68,12 @@ func (e *exprError) Error() string {
 	return fmt.Sprintf("at line %d, column %d: %s", e.line, e.column+1, e.problem)
 }
 
+// compile compiles an expression over a record, with the variables of these names,
+// by default all of them; typ finds the record's type. An error is an *exprError.
 func compile(text string, typ router.Resolver, names ...string) (_ *when, err error) {
+	if len(names) == 0 {
+		names = whenNames
+	}
 	defer func() {
 		if r := recover(); r != nil { // panics of the library
 			err = &exprError{1, 0, fmt.Sprintf("it cannot be compiled (%v)", r)}
@@ -284,21 +274,21 @@ func needs(v item.View) (opts []router.Option) {
 }
 
 // when compiles the expression at a field of the file. Its error is an *Error.
-func (c *Config) when(field, text string) (*when, error) {
-	w, err := compileWhen(text, c.resolver())
+func (c *Config) when(field, text string, names ...string) (*when, error) {
+	w, err := compile(text, c.EntityType.resolver(), names...)
 	if err != nil {
 		return nil, c.source().expression(field, err)
 	}
 	return w, nil
 }
 
-// itemWhen is a compiled expression over an item.
-func (c *Config) itemWhen(field, text string) (func(sluice.Item) (bool, error), error) {
-	f, err := compileItemWhen(text)
+// itemWhen is a compiled expression over an item, which is its variable new.
+func (c *Config) itemWhen(field, text string) (itemWhen, error) {
+	w, err := c.when(field, text, "new")
 	if err != nil {
-		return nil, c.source().expression(field, err)
+		return nil, err
 	}
-	return f, nil
+	return func(it sluice.Item) (bool, error) { return w.match(&sluice.Record{New: it}) }, nil
 }
 
 // expression makes an error for an expression at a field, with its place in the file if
@@ -319,37 +309,16 @@ func (d *source) expression(field string, err error) *Error {
 	return e
 }
 
-func (c *Config) validateWhen(path, text string) {
-	if _, err := c.when(path, text); err != nil {
-		c.doc.report(path, err)
+// validateWhen notes the mistake of an expression, unless it is empty.
+func (c *Config) validateWhen(path, text string, names ...string) {
+	var wrong *Error
+	if _, err := c.when(path, text, names...); text != "" && errors.As(err, &wrong) && !c.doc.bad[path] {
+		c.doc.errs = append(c.doc.errs, wrong)
 	}
 }
 
 // readsItem reports whether the condition of a route reads the item.
 func (c *Config) readsItem(r *Route) bool {
-	w, err := compileWhen(r.When, c.resolver())
+	w, err := compile(r.When, c.EntityType.resolver())
 	return r.When != "" && err == nil && w.reads() != 0
-}
-
-func (c *Config) validateItemWhen(path, text string) {
-	if _, err := c.itemWhen(path, text); text != "" && err != nil {
-		c.doc.report(path, err)
-	}
-}
-
-// report notes an error.
-func (d *source) report(path string, err error) {
-	if one := (*Error)(nil); errors.As(err, &one) && !d.bad[path] {
-		d.errs = append(d.errs, one)
-	}
-}
-
-// resolver returns the resolver of entity types; the default one if the file's is
-// wrong.
-func (c *Config) resolver() router.Resolver {
-	r, err := c.EntityType.resolver()
-	if err != nil {
-		return router.Attribute("entityType")
-	}
-	return r
 }

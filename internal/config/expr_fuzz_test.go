@@ -34,7 +34,7 @@ func everything(t testing.TB) *sluice.Record {
 // again, an error without values.
 func holds(t *testing.T, text string, recs ...*sluice.Record) (matched, failed int) {
 	t.Helper()
-	w, err := compileWhen(text, router.Attribute("entityType"))
+	w, err := compile(text, router.Attribute("entityType"))
 	if err != nil {
 		if at := (*exprError)(nil); !errors.As(err, &at) || at.line < 1 || at.column < 0 {
 			t.Errorf("%q: no place: %v", text, err)

@@ -20,7 +20,7 @@ const mostBytes = 32 << 20 // bytes that an evaluation may allocate for any item
 // evaluated returns the work of an expression for a record, and the allocated bytes.
 func evaluated(t *testing.T, text string, rec *sluice.Record) (work int, bytes uint64, got bool, err error) {
 	t.Helper()
-	w, err := compileWhen(text, router.Attribute("entityType"))
+	w, err := compile(text, router.Attribute("entityType"))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -178,7 +178,7 @@ func TestWhenWorkOfAnyExpression(t *testing.T) {
 	failed, most := 0, uint64(0)
 	for range 60 {
 		text := g.boolean(4)
-		if _, err := compileWhen(text, router.Attribute("entityType")); err != nil {
+		if _, err := compile(text, router.Attribute("entityType")); err != nil {
 			if len(text) < 200 && !strings.Contains(err.Error(), "cannot") && !strings.Contains(err.Error(), "invalid") && !strings.Contains(err.Error(), "neither") {
 				t.Errorf("%s: %v", text, err)
 			}
@@ -255,7 +255,7 @@ func TestWhenOfOddNumbers(t *testing.T) {
 		`not (new.z * -1.5 < 0)`, `not (round(new.h) < 0)`, `ceil(new.h) >= 0`, `ceil(new.h) == 0`, `ceil(new.h) in [0]`,
 		`let odd = map(split("aaaaaaaaaaaaaaaaaaaaaaaa", ""), 1 / new.z); none(odd, # in odd)`,
 	} {
-		w, err := compileWhen(text, router.Attribute("entityType"))
+		w, err := compile(text, router.Attribute("entityType"))
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}

@@ -119,7 +119,7 @@ func TestWhen(t *testing.T) {
 		`new == old`:                                         false,
 		`new.address == old.address`:                         false,
 	} {
-		w, err := compileWhen(text, router.Attribute("entityType"))
+		w, err := compile(text, router.Attribute("entityType"))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -138,7 +138,7 @@ func TestWhenImageIsAbsent(t *testing.T) {
 	for text, want := range map[string]bool{
 		`old == nil`: true, `old != nil`: false, `old.a == nil`: true, `old.a != new.a`: true, `"a" in old`: false, `len(new) == 1`: true,
 	} {
-		w, err := compileWhen(text, router.Attribute("entityType"))
+		w, err := compile(text, router.Attribute("entityType"))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -177,18 +177,18 @@ func TestWhenRefuses(t *testing.T) {
 		`len(groupBy(new.lines, .q)) > 1`:              "there is no function groupBy",
 		strings.Repeat(`new.a == 1 || `, 300) + `true`: "exceeds maximum",
 	} {
-		_, err := compileWhen(text, router.Attribute("entityType"))
+		_, err := compile(text, router.Attribute("entityType"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", text, err, want)
 		}
 	}
-	if _, err := compileWhen(strings.Repeat("(", 1<<20), router.Attribute("entityType")); err == nil || !strings.Contains(err.Error(), "more than the 8192") {
+	if _, err := compile(strings.Repeat("(", 1<<20), router.Attribute("entityType")); err == nil || !strings.Contains(err.Error(), "more than the 8192") {
 		t.Errorf("%v", err)
 	}
-	if _, err := compileWhen(strings.Repeat("!", 8000)+"new.a", router.Attribute("entityType")); err == nil {
+	if _, err := compile(strings.Repeat("!", 8000)+"new.a", router.Attribute("entityType")); err == nil {
 		t.Error("8000 negations are too many")
 	}
-	if _, err := compileItemWhen(`old.a == 1`); err == nil {
+	if _, err := compile(`old.a == 1`, router.Resolver{}, "new"); err == nil {
 		t.Error("an item has no old image")
 	}
 }
@@ -221,7 +221,7 @@ func TestWhenFails(t *testing.T) {
 		doubled(30):                             "+ makes a text of",
 		`new.status == "active" ? new.n : true`: "a number is neither true nor false",
 	} {
-		w, err := compileWhen(text, router.Attribute("entityType"))
+		w, err := compile(text, router.Attribute("entityType"))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -264,7 +264,7 @@ func TestWhenNeedsImages(t *testing.T) {
 		`event == "INSERT"`: item.KeysOnly, `keys.a == 1`: item.KeysOnly, `new.a == 1`: item.NewImage,
 		`old == nil`: item.OldImage, `new.a != old.a`: item.BothImages,
 	} {
-		w, err := compileWhen(text, router.Attribute("entityType"))
+		w, err := compile(text, router.Attribute("entityType"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestWhenNeedsImages(t *testing.T) {
 }
 
 func TestCompileErrorsAreTyped(t *testing.T) {
-	_, err := compileWhen("new.a ==\n  now()", router.Attribute("entityType"))
+	_, err := compile("new.a ==\n  now()", router.Attribute("entityType"))
 	at := (*exprError)(nil)
 	if !errors.As(err, &at) || at.line != 2 || at.column != 2 {
 		t.Errorf("%v", err)
@@ -290,7 +290,7 @@ func BenchmarkWhen(b *testing.B) {
 		`new.n > 4 && new.address.city in ["Ulm", "Bonn"]`,
 	} {
 		b.Run(strings.ReplaceAll(text, " ", ""), func(b *testing.B) {
-			w, err := compileWhen(text, router.Attribute("entityType"))
+			w, err := compile(text, router.Attribute("entityType"))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -82,7 +82,7 @@ func TestWhenWork(t *testing.T) {
 	}
 	rec := large(t)
 	for text, want := range corpus {
-		w, err := compileWhen(text, router.Attribute("entityType"))
+		w, err := compile(text, router.Attribute("entityType"))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -151,7 +151,7 @@ func TestWhenWorkIsCounted(t *testing.T) {
 			if name == "let" && !strings.HasPrefix(text, "count") {
 				continue
 			}
-			w, err := compileWhen(text, router.Attribute("entityType"))
+			w, err := compile(text, router.Attribute("entityType"))
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
 				continue
@@ -165,14 +165,14 @@ func TestWhenWorkIsCounted(t *testing.T) {
 
 func TestWhenWorkOfSplit(t *testing.T) {
 	rec := &sluice.Record{New: item.Of(item.String("s", strings.Repeat(",", 350_000)))}
-	w, err := compileWhen(`len(split(new.s, ",")) > 1`, router.Attribute("entityType"))
+	w, err := compile(`len(split(new.s, ",")) > 1`, router.Attribute("entityType"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.match(rec); err == nil || !strings.Contains(err.Error(), "it takes too long") {
 		t.Errorf("350,001 parts: %v", err)
 	}
-	if w, err = compileWhen(`len(split(new.s, ",", 3)) == 3`, router.Attribute("entityType")); err != nil {
+	if w, err = compile(`len(split(new.s, ",", 3)) == 3`, router.Attribute("entityType")); err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := w.match(rec); !ok || err != nil {
@@ -213,7 +213,7 @@ func TestWhenHashedIn(t *testing.T) {
 func TestWhenIsEvaluatedOnce(t *testing.T) {
 	evaluated := 0
 	count := router.Func(func(*sluice.Record) (string, error) { evaluated++; return "order", nil })
-	w, err := compileWhen(`type == "order" && new.n > 4`, count)
+	w, err := compile(`type == "order" && new.n > 4`, count)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func BenchmarkWhenLarge(b *testing.B) {
 	rec := large(b)
 	for text := range corpus {
 		b.Run(strings.ReplaceAll(text, " ", ""), func(b *testing.B) {
-			w, err := compileWhen(text, router.Attribute("entityType"))
+			w, err := compile(text, router.Attribute("entityType"))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 // errors are about types, and occur for the same record again. It is safe for
 // concurrent use.
 func (c *Config) Expression(text string) (func(*sluice.Record) (bool, error), error) {
-	w, err := compileWhen(text, c.resolver())
+	w, err := compile(text, c.EntityType.resolver())
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", text, err)
 	}

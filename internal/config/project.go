@@ -3,13 +3,16 @@ package config
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
 )
@@ -82,14 +85,13 @@ func (o *Project) check(c *Config, path string, r *Route) {
 
 	// package projection checks each option.
 	good := projection.Options{Index: "x", ID: "{x}", Version: projection.BySequence()}
-	try := func(at string, change func(*projection.Options)) bool {
+	try := func(at string, change func(*projection.Options)) {
 		one := good
 		change(&one)
 		_, err := projection.New(nil, one)
 		if err != nil && !d.bad[at] {
 			d.add(at, "%s", d.detail(at, trim(err)))
 		}
-		return err == nil
 	}
 	if o.Index != "" {
 		try(path+".index", func(p *projection.Options) { p.Index = o.Index })
@@ -188,10 +190,7 @@ func (o *Project) build(b *builder, path string, r *Route) (*built, error) {
 	p.Metrics = b.s.Metrics
 	p.Lost = (&lostLog{logger: b.s.Logger, route: r.Name, last: map[projection.Loss]time.Time{}}).lost
 	p.Current = b.current()
-	write, marks, err := cl.documents(o)
-	if err != nil {
-		return nil, err
-	}
+	write, marks := cl.documents(o)
 	made := &built{options: []router.Option{router.NeedsBoth()}, late: o.Version != "none"}
 	if !strings.Contains(o.Index, "{") {
 		if err := cl.claim(o.Index, marks, o); err != nil {
@@ -201,7 +200,7 @@ func (o *Project) build(b *builder, path string, r *Route) (*built, error) {
 			if !ask {
 				return nil
 			}
-			return cl.lacks(ctx, b.c, path+".index", o.Index)
+			return cl.lacks(ctx, path+".index", o.Index)
 		}
 	}
 	handler, err := projection.New(write, p)
@@ -210,7 +209,7 @@ func (o *Project) build(b *builder, path string, r *Route) (*built, error) {
 	}
 	made.handle = handler.Handle
 	made.Projection = &Projected{
-		Projection: handler, Options: p, Client: cl.client, Sink: cl.docs, Write: write, Marks: marks, Store: b.sinks.store, Types: r.types(),
+		cluster: cl, Projection: handler, Options: p, Client: cl.client, Sink: cl.docs, Write: write, Marks: marks, Store: b.sinks.source.Store,
 	}
 	made.Explain = func(_ context.Context, rec *sluice.Record) (effects []Effect, err error) {
 		ops, err := handler.Project(rec)
@@ -229,7 +228,7 @@ func (b *builder) current() func(context.Context, *sluice.Record) (sluice.Item, 
 			return tables.Get(ctx, rec.Table, rec.Keys)
 		}
 	}
-	return b.sinks.store.Current
+	return b.sinks.source.Current
 }
 
 // written returns the effect of op.
@@ -294,4 +293,35 @@ func (f Fields) fields(name string) ([]projection.Field, error) {
 		}
 	}
 	return fields, nil
+}
+
+// lostLog logs lost changes: one an hour for each reason.
+type lostLog struct {
+	logger *slog.Logger
+	route  string
+
+	mu   sync.Mutex
+	last map[projection.Loss]time.Time
+}
+
+const lostEvery = time.Hour
+
+var lostReasons = map[projection.Loss]string{
+	projection.NotRaised: "a change is not in its document: its version is not above that of the change before it",
+	projection.BeganAnew: "an item is not in its document: it was deleted and made again, and its version began anew below that of its deletion",
+}
+
+func (l *lostLog) lost(rec *sluice.Record, why projection.Loss) {
+	now := time.Now()
+	l.mu.Lock()
+	last, logged := l.last[why]
+	due := !logged || now.Sub(last) >= lostEvery
+	if due {
+		l.last[why] = now
+	}
+	l.mu.Unlock()
+	if due {
+		l.logger.Warn(lostReasons[why], "route", l.route, "table", rec.Table, "key", keyhash.Item(rec.Keys),
+			"sequence", string(rec.Sequence), "todo", "run sluice audit; docs/projection.md says which version loses none")
+	}
 }

@@ -16,16 +16,11 @@ import (
 
 type writeDocument = func(context.Context, document.Op) error
 
-func always(document.Op) bool { return true }
-
 // documents returns the function that writes a projection's documents, with marks for
 // version: sequence.
-func (cl *cluster) documents(p *Project) (writeDocument, *opensearch.Marks, error) {
+func (cl *cluster) documents(p *Project) (writeDocument, *opensearch.Marks) {
 	sequenced := p.Version == "sequence"
-	write, err := cl.writer(len(p.Tombstone) > 0 || sequenced && !p.ForgetDeleted)
-	if err != nil {
-		return nil, nil, err
-	}
+	write := cl.writer(len(p.Tombstone) > 0 || sequenced && !p.ForgetDeleted)
 	var marks *opensearch.Marks
 	if sequenced {
 		marks = cl.indices.Marks(cmp.Or(p.Mark, projection.DefaultMark), p.ForgetDeleted)
@@ -38,7 +33,7 @@ func (cl *cluster) documents(p *Project) (writeDocument, *opensearch.Marks, erro
 	default:
 		write = cl.indices.Unmarked(write)
 	}
-	return write, marks, nil
+	return write, marks
 }
 
 // claim notes the version that a route uses for an index. All routes of an index must
@@ -74,19 +69,19 @@ func (cl *cluster) missing(ctx context.Context, index string) string {
 
 // lacks returns an error for the index or alias that field names. It ignores an
 // unreachable cluster.
-func (cl *cluster) lacks(ctx context.Context, c *Config, field, index string) error {
+func (cl *cluster) lacks(ctx context.Context, field, index string) error {
 	marks, inspect := cl.names[index], cl.indices.CheckUnmarked
 	if marks != nil {
 		inspect = marks.Inspect
 	}
 	if marks == nil || cl.o.RequireAlias { // else Sluice or OpenSearch creates the index
 		if missing := cl.missing(ctx, index); missing != "" {
-			return c.fault(field, "%s", c.source().masked(missing))
+			return cl.c.fault(field, "%s", cl.c.source().masked(missing))
 		}
 	}
 	var scheme *docrules.SchemeError
 	if err := inspect(ctx, index); errors.As(err, &scheme) {
-		return c.wrong(field, scheme)
+		return cl.c.wrong(field, scheme)
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func TestProject(t *testing.T) {
 	}
 	p := app.Routes[0].Projection
 	if app.Routes[0].Kind != "project" || p == nil || p.Projection == nil || p.Client == nil || p.Sink == nil || p.Store == nil || p.Write == nil ||
-		strings.Join(p.Types, " ") != "order gift" || p.Options.Version.String() != projection.ByAttribute("rev").String() {
+		strings.Join(app.Routes[0].Written.Types(), " ") != "order gift" || p.Options.Version.String() != projection.ByAttribute("rev").String() {
 		t.Errorf("%+v", app.Routes[0])
 	}
 	if rt := app.Router.Routes()[0]; !rt.Needs.Has(item.BothImages) || !rt.Snapshot || !rt.Redrive {

@@ -21,7 +21,7 @@ import (
 // to children depends on the keys of tables, so a recount asks for these when it
 // begins.
 func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens []itemWhen, store Tables) ([]rollup.Recount, func(context.Context, bool) error) {
-	r := &recounter{numbers: rt.Count.Numbers, store: store, types: rt.types(), resolver: b.resolver}
+	r := &recounter{numbers: rt.Count.Numbers, store: store, types: rt.Types(), resolver: b.resolver}
 	r.wrong = func(at, format string, args ...any) error {
 		return b.c.wrong(field+at, fmt.Errorf("route %s: %w", rt.Name, fmt.Errorf(format, args...)))
 	}
@@ -192,20 +192,15 @@ func (r *recounter) way(ctx context.Context, i int) (way, error) {
 // candidates reads the items that may be a parent's children.
 func (r *recounter) candidates(ctx context.Context, w way, parent sluice.Item) iter.Seq2[sluice.Item, error] {
 	if w.above == nil {
-		return r.query(ctx, w.query, w.partition, parent, w.from)
+		return r.query(ctx, w, parent)
 	}
-	return r.through(ctx, r.query(ctx, w.above.query, w.above.partition, parent, w.above.from), w)
-}
-
-// through reads the children of each parent.
-func (r *recounter) through(ctx context.Context, parents iter.Seq2[sluice.Item, error], w way) iter.Seq2[sluice.Item, error] {
 	return func(yield func(sluice.Item, error) bool) {
-		for parent, err := range parents {
+		for above, err := range r.query(ctx, *w.above, parent) {
 			if err != nil {
-				yield(parent, err)
+				yield(above, err)
 				return
 			}
-			for child, err := range r.query(ctx, w.query, w.partition, parent, w.from) {
+			for child, err := range r.query(ctx, w, above) {
 				if !yield(child, err) {
 					return
 				}
@@ -214,19 +209,22 @@ func (r *recounter) through(ctx context.Context, parents iter.Seq2[sluice.Item, 
 	}
 }
 
-// query reads the partition whose key is the parent's attribute from.
-func (r *recounter) query(ctx context.Context, q dynamo.Query, partition string, parent sluice.Item, from string) iter.Seq2[sluice.Item, error] {
-	v, ok := parent.Lookup(from)
+// query reads the partition whose key is the parent's attribute w.from.
+func (r *recounter) query(ctx context.Context, w way, parent sluice.Item) iter.Seq2[sluice.Item, error] {
+	v, ok := parent.Lookup(w.from)
 	if !ok {
-		return failing(fmt.Errorf("the parent %s has no attribute %q", parent.Raw(), from))
+		return func(yield func(sluice.Item, error) bool) {
+			yield(sluice.Item{}, fmt.Errorf("the parent %s has no attribute %q", parent.Raw(), w.from))
+		}
 	}
+	q := w.query
 	switch v.Kind() {
 	case item.N:
-		q.Partition = item.Number(partition, v.Str())
+		q.Partition = item.Number(w.partition, v.Str())
 	case item.B:
-		q.Partition = item.Binary(partition, v.Bytes())
+		q.Partition = item.Binary(w.partition, v.Bytes())
 	default:
-		q.Partition = item.String(partition, v.Str())
+		q.Partition = item.String(w.partition, v.Str())
 	}
 	return dynamo.All(ctx, r.store.Query, q)
 }
@@ -240,8 +238,4 @@ func parentAttribute(n Counter, child string) string {
 		}
 	}
 	return ""
-}
-
-func failing(err error) iter.Seq2[sluice.Item, error] {
-	return func(yield func(sluice.Item, error) bool) { yield(sluice.Item{}, err) }
 }

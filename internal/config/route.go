@@ -126,15 +126,13 @@ func (c *Config) validateRoute(path string, r *Route) {
 	if b := r.Backoff; b != nil && b.First > 0 && b.Max > 0 && b.Max < b.First {
 		d.add(path+".backoff.max", "%s is less than first", d.show(path+".backoff.max", b.Max.String()))
 	}
-	if r.When != "" {
-		c.validateWhen(path+".when", r.When)
-	}
+	c.validateWhen(path+".when", r.When)
 	for _, h := range r.handlers() {
 		at := path + "." + h.name
 		h.check(c, at, r)
 		if with, ok := h.handler.(conditional); ok {
 			for _, one := range with.conditions() {
-				c.validateItemWhen(at+one.field, one.text)
+				c.validateWhen(at+one.field, one.text, "new")
 			}
 		}
 	}
@@ -196,6 +194,7 @@ func (r *Route) options(c *Config, path string, made *built) ([]router.Option, e
 		if err != nil {
 			return nil, err
 		}
+		made.When = w.match
 		o = append(o, w.options()...)
 	}
 	add := func(set bool, option router.Option) {
@@ -228,8 +227,8 @@ func (r *Route) options(c *Config, path string, made *built) ([]router.Option, e
 	return o, nil
 }
 
-// types returns the entity types of the route's patterns; "*" is all.
-func (r *Route) types() (types []string) {
+// Types returns the entity types of the route's patterns, each once; "*" is all.
+func (r *Route) Types() (types []string) {
 	for _, pattern := range r.patterns() {
 		if i := strings.LastIndexByte(pattern, '#'); i >= 0 && !slices.Contains(types, pattern[:i]) {
 			types = append(types, pattern[:i])
@@ -250,7 +249,7 @@ func (r *Route) takes(event sluice.EventName) bool {
 func (c *Config) tableOf(r *Route, named string) string {
 	var tables []string
 	for table, typ := range c.EntityType.Tables {
-		if slices.Contains(r.types(), typ) {
+		if slices.Contains(r.Types(), typ) {
 			tables = append(tables, table)
 		}
 	}

@@ -19,20 +19,16 @@ import (
 func (c *Config) CheckSample(route string, recs []*sluice.Record) error {
 	var errs Errors
 	check := func(field, text string, names ...string) {
-		if text == "" {
-			return
+		if text != "" {
+			errs = append(errs, c.checkSample(field, text, names, recs)...)
 		}
-		if len(names) == 0 {
-			names = whenNames
-		}
-		errs = append(errs, c.checkSample(field, text, names, recs)...)
 	}
 	for i, r := range c.Routes {
 		if r.Name != route {
 			continue
 		}
 		path := element("routes", i)
-		check(path+".when", r.When)
+		check(path+".when", r.When, whenNames...)
 		for _, h := range r.handlers() {
 			if with, ok := h.handler.(conditional); ok {
 				for _, one := range with.conditions() {
@@ -48,7 +44,7 @@ func (c *Config) CheckSample(route string, recs []*sluice.Record) error {
 }
 
 func (c *Config) checkSample(field, text string, names []string, recs []*sluice.Record) (errs Errors) {
-	w, err := compile(text, c.resolver(), names...)
+	w, err := compile(text, c.EntityType.resolver(), names...)
 	if err != nil {
 		return nil // Load reports it
 	}

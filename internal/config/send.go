@@ -233,16 +233,13 @@ func asID(text string) string {
 // sources differ in their order.
 func keyText(keys sluice.Item) string {
 	values := map[string]string{}
-	var names []string
 	for name, v := range keys.All() {
 		text, _ := v.AppendText(nil)
-		names = append(names, name)
 		values[name] = string(text)
 	}
-	slices.Sort(names)
-	texts := make([]string, len(names))
-	for i, name := range names {
-		texts[i] = values[name]
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		texts = append(texts, values[name])
 	}
 	return strings.Join(texts, "|")
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 )
 
-// apart are the tables of handlers in another account than those of source.
-type apart struct {
-	cfg   aws.Config
-	store *dynamodb.Store
+// account is one account with tables of handlers.
+type account struct {
+	cfg aws.Config
+	*dynamodb.Store
 }
 
 // reads reports whether source names a table.
@@ -25,20 +25,12 @@ func (c *Config) reads(table string) bool {
 	return slices.ContainsFunc(c.Source.Tables, func(t string) bool { return tableName(t) == table })
 }
 
-// of returns the store of a table.
-func (s *sinks) of(table string) *dynamodb.Store {
-	if s.apart == nil || s.c.reads(table) {
-		return s.store
-	}
-	return s.apart.store
-}
-
-// config returns the configuration of a table.
-func (s *sinks) config(table string) aws.Config {
+// of returns the account of a table.
+func (s *sinks) of(table string) account {
 	if s.apart == nil || s.c.reads(table) {
 		return s.source
 	}
-	return s.apart.cfg
+	return *s.apart
 }
 
 // together returns an error if tables that one transaction needs are in several
@@ -47,17 +39,17 @@ func (s *sinks) together(field string, tables ...string) error {
 	if s.apart == nil {
 		return nil
 	}
-	if err := oneSide(s.c.reads, tables); err != nil {
+	if err := s.c.oneSide(tables); err != nil {
 		return s.c.wrong(field, err)
 	}
 	return nil
 }
 
 // oneSide returns an error if source names some of the tables and not all.
-func oneSide(read func(string) bool, tables []string) error {
+func (c *Config) oneSide(tables []string) error {
 	var source, other []string
 	for _, t := range tables {
-		if read(t) {
+		if c.reads(t) {
 			source = append(source, t)
 		} else {
 			other = append(other, t)
@@ -70,17 +62,7 @@ func oneSide(read func(string) bool, tables []string) error {
 }
 
 // split are tables of two accounts.
-type split struct {
-	read          func(table string) bool
-	source, other Tables
-}
-
-func (s split) of(table string) Tables {
-	if s.read(table) {
-		return s.source
-	}
-	return s.other
-}
+type split struct{ *sinks }
 
 func (s split) Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error) {
 	return s.of(table).Get(ctx, table, key)
@@ -108,7 +90,7 @@ func (s split) Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error) 
 	for _, op := range u.Ops {
 		tables = append(tables, op.Table)
 	}
-	if err := oneSide(s.read, tables); err != nil {
+	if err := s.c.oneSide(tables); err != nil {
 		return dynamo.Applied{}, sluice.Permanent(err)
 	}
 	return s.of(u.Marker.Table).Once(ctx, u)
@@ -122,7 +104,7 @@ func (s split) Transact(ctx context.Context, ops ...dynamo.Op) error {
 	if len(ops) == 0 {
 		return errors.New("a transaction has no operation")
 	}
-	if err := oneSide(s.read, tables); err != nil {
+	if err := s.c.oneSide(tables); err != nil {
 		return sluice.Permanent(err)
 	}
 	return s.of(ops[0].Table).Transact(ctx, ops...)

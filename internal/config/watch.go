@@ -8,7 +8,6 @@ import (
 	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/internal/keyhash"
-	"github.com/sluicehq/sluice/router"
 )
 
 // watchName is the name of a watchdog's route, and the kind of its messages.
@@ -16,12 +15,8 @@ func watchName(kind string) string { return kind + ".watch" }
 
 // addWatchdog adds the route of a watchdog.
 func (b *builder) addWatchdog(kind string, q *queue, e *escalation.Escalator) error {
-	name := watchName(kind)
-	if err := b.app.Router.Add(b.c.place("routes"), name+"#"+string(sluice.Delivery), e.Watch, router.Name(name)); err != nil {
-		return err
-	}
-	b.app.Routes = append(b.app.Routes, BuiltRoute{
-		Name: name, Kind: "escalate",
+	return b.addOwn(e.Watch, BuiltRoute{
+		Name: watchName(kind), Kind: "escalate",
 		Explain: func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
 			id, _ := rec.New.Lookup("escalation")
 			return []Effect{{
@@ -30,7 +25,6 @@ func (b *builder) addWatchdog(kind string, q *queue, e *escalation.Escalator) er
 			}}, nil
 		},
 	})
-	return nil
 }
 
 // raise reports an escalation that stands still in the log, and by a message to q if q

@@ -255,12 +255,12 @@ func (c *checks) unready() (reasons []string) {
 		one.mu.Lock()
 		err, since := one.err, one.since.Format(time.RFC3339)
 		one.mu.Unlock()
-		routes := strings.Join(one.routes, ", ")
+		does, until := "fails its check", "that is mended"
 		if isDown(err) {
-			reasons = append(reasons, fmt.Sprintf("sink %s is down since %s: %v; it holds these routes until it answers: %s", one.sink, since, err, routes))
-		} else {
-			reasons = append(reasons, fmt.Sprintf("sink %s fails its check since %s: %v; it holds these routes until that is mended: %s", one.sink, since, err, routes))
+			does, until = "is down", "it answers"
 		}
+		reasons = append(reasons, fmt.Sprintf("sink %s %s since %s: %v; it holds these routes until %s: %s",
+			one.sink, does, since, err, until, strings.Join(one.routes, ", ")))
 	}
 	return reasons
 }

@@ -71,22 +71,13 @@ func (s *letterServer) handler(state string) http.Handler {
 	filter := []string{"kind", "route", "table", "key", "since", "until", "error"}
 	how := []string{"dryRun", "force", "allow", "unsigned"}
 	mux := http.NewServeMux()
-	handle := func(pattern string, parameters []string, h func(http.ResponseWriter, *http.Request, url.Values) error) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			q, err := parameterized(r, parameters)
-			if err == nil {
-				err = h(w, r, q)
-			}
-			refuse(w, err)
-		})
-	}
-	handle("GET /deadletters", append(filter, "after", "limit"), s.list)
-	handle("GET /deadletters/counts", nil, s.counts)
-	handle("GET /deadletters/{id}", []string{"payload"}, s.show)
-	handle("POST /deadletters/redrive", append(filter, how...), s.redriveAll)
-	handle("POST /deadletters/{id}/redrive", append(how, "earlier"), s.redrive)
-	handle("DELETE /deadletters", append(filter, "all", "dryRun"), s.purge)
-	handle("DELETE /deadletters/{id}", nil, s.remove)
+	mux.Handle("GET /deadletters", queried(s.list, append(filter, "after", "limit")...))
+	mux.Handle("GET /deadletters/counts", queried(s.counts))
+	mux.Handle("GET /deadletters/{id}", queried(s.show, "payload"))
+	mux.Handle("POST /deadletters/redrive", queried(s.redriveAll, append(filter, how...)...))
+	mux.Handle("POST /deadletters/{id}/redrive", queried(s.redrive, append(how, "earlier")...))
+	mux.Handle("DELETE /deadletters", queried(s.purge, append(filter, "all", "dryRun")...))
+	mux.Handle("DELETE /deadletters/{id}", queried(s.remove))
 	return meantFor(state, s.box.Application(), mux)
 }
 
@@ -139,18 +130,23 @@ func refuse(w http.ResponseWriter, err error) {
 
 func badRequest(err error) error { return &statusError{http.StatusBadRequest, err} }
 
-// parameterized reads the query. A filter that is misspelt must not choose all.
-func parameterized(r *http.Request, known []string) (url.Values, error) {
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, badRequest(err)
-	}
-	for name := range q {
-		if !slices.Contains(known, name) {
-			return nil, badRequest(fmt.Errorf("there is no parameter %q: want %s", name, strings.Join(known, ", ")))
+// queried serves requests whose query has these parameters at most. A filter that is
+// misspelt must not choose all.
+func queried(serve func(http.ResponseWriter, *http.Request, url.Values) error, known ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			refuse(w, badRequest(err))
+			return
 		}
-	}
-	return q, nil
+		for name := range q {
+			if !slices.Contains(known, name) {
+				refuse(w, badRequest(fmt.Errorf("there is no parameter %q: want %s", name, strings.Join(known, ", "))))
+				return
+			}
+		}
+		refuse(w, serve(w, r, q))
+	})
 }
 
 // switches reads parameters that are on or off.

@@ -31,13 +31,9 @@ type RouteParker interface {
 // dryRun=1 it parks none. state is the path of the daemon's state file; requests
 // for another file, or for another application, are refused as by [DeadLetters].
 func Parking(state, application string, p RouteParker, logger *slog.Logger) http.Handler {
-	return meantFor(state, application, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q, err := parameterized(r, []string{"route", "dryRun"})
-		if err == nil {
-			err = park(w, q, p, logger)
-		}
-		refuse(w, err)
-	}))
+	return meantFor(state, application, queried(func(w http.ResponseWriter, _ *http.Request, q url.Values) error {
+		return park(w, q, p, logger)
+	}, "route", "dryRun"))
 }
 
 func park(w http.ResponseWriter, q url.Values, p RouteParker, logger *slog.Logger) error {

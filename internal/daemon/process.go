@@ -55,7 +55,7 @@ func (p *process) src() *sources    { return p.now().src }
 
 // show makes g the generation that everybody sees. Redrives of it end with ctx.
 func (p *process) show(ctx context.Context, g *generation) {
-	p.throttles.use(g.src.group, g.src.poller != nil, g.src.consumer != nil || g.src.backfills != nil)
+	p.throttles.use(g.src.group, g.src.poller != nil, g.src.consumer != nil || len(g.src.backfills.all) > 0)
 	s := &shownGeneration{generation: g}
 	if p.guard != nil {
 		s.endpoints = p.endpoints(ctx, g)

@@ -138,26 +138,17 @@ func Pausing(file, application string, store state.Values, group *flow.Group, lo
 // requests as [DeadLetters] does.
 func (t *throttles) routes(stateFile string) http.Handler {
 	mux := http.NewServeMux()
-	handle := func(pattern string, parameters []string, h func(http.ResponseWriter, *http.Request, url.Values) error) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			q, err := parameterized(r, parameters)
-			if err == nil {
-				err = h(w, r, q)
-			}
-			refuse(w, err)
-		})
-	}
-	handle("GET /routes", nil, func(w http.ResponseWriter, _ *http.Request, _ url.Values) error {
+	mux.Handle("GET /routes", queried(func(w http.ResponseWriter, _ *http.Request, _ url.Values) error {
 		return answer(w, t.list())
-	})
+	}))
 	for action, parameters := range map[string][]string{"pause": {"route", "for"}, "slow": {"route", "for", "concurrency", "rate"}, "resume": {"route"}} {
-		handle("POST /routes/"+action, parameters, func(w http.ResponseWriter, r *http.Request, q url.Values) error {
+		mux.Handle("POST /routes/"+action, queried(func(w http.ResponseWriter, r *http.Request, q url.Values) error {
 			a, err := t.act(r.Context(), action, q)
 			if err != nil {
 				return err
 			}
 			return answer(w, a)
-		})
+		}, parameters...))
 	}
 	return meantFor(stateFile, t.app, mux)
 }

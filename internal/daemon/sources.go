@@ -34,9 +34,9 @@ type sources struct {
 	repairs   []string // see Options.Repairs
 	letters   *kept
 	throttles *throttles
-	ended     func()          // forgets series that only these sources have
-	poller    *poller.Poller  // nil without tables
-	backfills *backfills      // nil without any
+	ended     func()         // forgets series that only these sources have
+	poller    *poller.Poller // nil without tables
+	backfills backfills
 	consumer  *queue.Consumer // nil without queues
 }
 
@@ -78,7 +78,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 		}
 	}
 	if o.Backfill {
-		s.backfills = &backfills{after: s.poller.Opened(), logger: logger}
+		s.backfills.after, s.backfills.logger = s.poller.Opened(), logger
 		for _, table := range o.tableNames() {
 			one, err := snapshot.New(aws("dynamodb"), m, snapshot.Options{
 				Application: o.Application,
@@ -144,7 +144,7 @@ func (s *sources) run(ctx context.Context) error {
 	if s.poller != nil {
 		running.Go(func() { defer stop(); errs[0] = s.poller.Run(ctx) })
 	}
-	if s.backfills != nil { // which are over some time, and stop nothing
+	if len(s.backfills.all) > 0 { // which are over some time, and stop nothing
 		running.Go(func() { s.backfills.run(ctx) })
 	}
 	if s.consumer != nil {
@@ -183,9 +183,7 @@ func (s *sources) unready() (reasons []string) {
 	if s.poller != nil {
 		reasons = append(reasons, s.poller.NotReady()...)
 	}
-	if s.backfills != nil {
-		reasons = append(reasons, s.backfills.unready()...)
-	}
+	reasons = append(reasons, s.backfills.unready()...)
 	if s.consumer != nil {
 		reasons = append(reasons, s.consumer.NotReady()...)
 	}
@@ -226,9 +224,7 @@ func (s *sources) held() (all []lane) {
 			all = append(all, laneOf("stream", h.Shard.Table, h.Shard.ID, h.Held))
 		}
 	}
-	if s.backfills != nil {
-		all = append(all, s.backfills.held()...)
-	}
+	all = append(all, s.backfills.held()...)
 	slices.SortStableFunc(all, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
 	return all
 }
@@ -244,11 +240,9 @@ func (s *sources) Park(route string) (parked, pending int) {
 	if s.poller != nil {
 		parked, pending = s.poller.Park(route)
 	}
-	if s.backfills != nil {
-		for _, b := range s.backfills.all {
-			n, more := b.Park(route)
-			parked, pending = parked+n, pending+more
-		}
+	for _, b := range s.backfills.all {
+		n, more := b.Park(route)
+		parked, pending = parked+n, pending+more
 	}
 	return parked, pending
 }

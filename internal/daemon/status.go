@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/page"
 )
 
@@ -28,11 +31,9 @@ func (s *sources) status() page.Status {
 	if s.poller != nil {
 		st.Worker = s.poller.Owner()
 	}
-	if s.backfills != nil {
-		for _, b := range s.backfills.all {
-			p := b.Progress()
-			st.Backfills = append(st.Backfills, page.Backfill{Table: p.Table, Items: p.Items, Settled: p.Settled, Expected: p.TableItems, Finished: p.Finished})
-		}
+	for _, b := range s.backfills.all {
+		p := b.Progress()
+		st.Backfills = append(st.Backfills, page.Backfill{Table: p.Table, Items: p.Items, Settled: p.Settled, Expected: p.TableItems, Finished: p.Finished})
 	}
 	if s.consumer != nil {
 		for name, h := range s.consumer.Hands() {
@@ -169,4 +170,32 @@ func (l *letterCounts) read(every time.Duration) {
 	if counts != nil || err == nil {
 		l.last, l.at = counts, begin
 	}
+}
+
+// lane is an item whose changes wait, as the API shows it.
+type lane struct {
+	holders.Item
+	age time.Duration
+}
+
+func laneOf(source, table, shard string, h flow.Held) lane {
+	return lane{holders.Item{
+		Source: source, Table: table, Shard: shard, Sequence: string(h.Sequence), Key: fmt.Sprintf("%016x", h.KeyHash), Route: h.Route, Attempts: h.Attempts,
+		AgeSeconds: h.Age.Seconds(), Bytes: h.Bytes, Stuck: h.Stuck, Error: plain(h.Err),
+	}, h.Age}
+}
+
+func items(lanes []lane) []holders.Item {
+	all := make([]holders.Item, len(lanes))
+	for i, l := range lanes {
+		all[i] = l.Item
+	}
+	return all
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v) // the client may have gone
 }
