@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state/boltstate"
 	"github.com/sluicehq/sluice/streamtest"
@@ -22,8 +23,8 @@ func TestAllRoutesAsADaemon(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "sluice")
-	if out, err := exec.Command("go", "build", "-o", program, "../sluice").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := localstack.Build(t.Context(), program, "../sluice"); err != nil {
+		t.Fatal(err)
 	}
 	w.proxy["search"].Fail(streamtest.ProxyFault{Match: bulk, After: 1, Times: 8, Status: 503})
 	w.proxy["sqs"].Fail(streamtest.ProxyFault{Op: "SendMessageBatch", After: 2, Times: 4, Status: 500})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
@@ -22,6 +23,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/letterkeys"
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
@@ -100,8 +102,8 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bootstrap = filepath.Join(dir, "bootstrap")
-	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	if err := localstack.Build(context.Background(), bootstrap, "-tags", "lambda.norpc", "."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

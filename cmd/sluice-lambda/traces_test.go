@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
@@ -73,8 +73,8 @@ func (r *received) take() []string {
 // answer, in the trace of its invocation, although X-Ray has not sampled it.
 func TestTracesOfAFunction(t *testing.T) {
 	traced := filepath.Join(t.TempDir(), "bootstrap")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc,tracing", "-o", traced, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := localstack.Build(t.Context(), traced, "-tags", "lambda.norpc,tracing", "."); err != nil {
+		t.Fatal(err)
 	}
 	var r received
 	otlp := httptest.NewServer(&r)

@@ -56,8 +56,8 @@ func ran(t *testing.T, build func(sluice string)) (out string, err error) {
 
 func TestFirstMessage(t *testing.T) {
 	out, err := ran(t, func(sluice string) {
-		if out, err := exec.Command("go", "build", "-o", sluice, "../sluice").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+		if err := localstack.Build(t.Context(), sluice, "../sluice"); err != nil {
+			t.Fatal(err)
 		}
 	})
 	if err != nil {
@@ -88,8 +88,10 @@ func TestDaemonThatEnds(t *testing.T) {
 func programs(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", folder, "../sluice", ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	for _, pkg := range []string{"../sluice", "."} {
+		if err := localstack.Build(t.Context(), folder, pkg); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return folder
 }

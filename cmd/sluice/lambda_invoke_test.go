@@ -10,13 +10,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 )
@@ -39,8 +39,8 @@ func TestLambdaInvokeABuiltFunction(t *testing.T) {
 	defer sqs.Close()
 	pack := t.TempDir()
 	bootstrap := filepath.Join(pack, "bootstrap")
-	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "../sluice-lambda").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := localstack.Build(t.Context(), bootstrap, "-tags", "lambda.norpc", "../sluice-lambda"); err != nil {
+		t.Fatal(err)
 	}
 	config := fmt.Sprintf("source: {tables: [test]}\nsinks: {queue: {sqs: {queue: %s/1/jobs}}}\nroutes:\n  - {name: send, on: [order#INSERT], send: {to: queue, body: '{\"order\":\"{PK}\"}'}}\n", sqs.URL)
 	if err := os.WriteFile(filepath.Join(pack, "sluice.yaml"), []byte(config), 0o600); err != nil {

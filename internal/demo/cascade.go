@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/estuve"
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 )
@@ -28,8 +28,8 @@ func (d *demo) byCascade(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 8*patience, fmt.Errorf("the cascade did not come to its end within %v", 8*patience))
 	defer cancel()
 	program := filepath.Join(d.dir, "estuve")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, estuveMain).CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", estuveMain, err, out)
+	if err := localstack.Build(ctx, program, "-tags", "lambda.norpc", estuveMain); err != nil {
+		return err
 	}
 	prefix := d.table + "-"
 	tables := estuve.Named(prefix)

@@ -107,8 +107,8 @@ func (d *demo) prepare(ctx context.Context) error {
 	}
 	d.row("table", "%s, stream NEW_AND_OLD_IMAGES", d.table)
 	begin := time.Now()
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", d.program, programMain).CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", programMain, err, out)
+	if err := localstack.Build(ctx, d.program, "-tags", "lambda.norpc", programMain); err != nil {
+		return err
 	}
 	d.row("program", "%s, built in %.1f s", programMain, time.Since(begin).Seconds())
 	return nil

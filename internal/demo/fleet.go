@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/holders"
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/state/dynamostate"
@@ -47,8 +48,8 @@ type fleet struct {
 func (d *demo) byFleet(ctx context.Context) error {
 	d.title("7. Fleet: two daemons share a state table, and one is killed")
 	program := filepath.Join(d.dir, "sluice")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, sluiceMain).CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", sluiceMain, err, out)
+	if err := localstack.Build(ctx, program, sluiceMain); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 8*patience, fmt.Errorf("the fleet did not come to its end within %v", 8*patience))
 	defer cancel()

@@ -1,6 +1,7 @@
 package doctest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/localstack"
 )
 
 // foreign are commands of others that documents may use.
@@ -226,12 +229,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-o", dir+"/sluice", module+"/cmd/sluice")
-	cmd.Dir = filepath.Join("..", "..")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return dir + "/sluice", nil
+	return dir + "/sluice", localstack.Build(context.Background(), dir+"/sluice", module+"/cmd/sluice")
 })
 
 func buildSluice(t *testing.T) string {

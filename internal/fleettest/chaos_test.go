@@ -25,7 +25,6 @@ var seed = flag.Uint64("seed", 0, "of the chaos; 0 is a new one")
 
 const (
 	daemons  = 4
-	shards   = 64
 	items    = 300
 	mostIll  = 2                    // workers at a time
 	writeGap = 5 * time.Millisecond // between two writes

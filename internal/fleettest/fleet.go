@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/state/dynamostate"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -57,13 +57,9 @@ type Options struct {
 	Logged func(worker, line string) // gets the workers' logs, concurrently
 }
 
-// Build builds sluice at a path, with more flags of go build.
+// Build builds sluice at a path, with more flags of go run.
 func Build(ctx context.Context, path string, flags ...string) error {
-	args := append([]string{"build", "-o", path}, flags...)
-	if out, err := exec.CommandContext(ctx, "go", append(args, "github.com/sluicehq/sluice/cmd/sluice")...).CombinedOutput(); err != nil {
-		return fmt.Errorf("build sluice: %w\n%s", err, out)
-	}
-	return nil
+	return localstack.Build(ctx, path, append(flags, "github.com/sluicehq/sluice/cmd/sluice")...)
 }
 
 // Fleet is a stream, a state table, and the workers that were started. Its methods are

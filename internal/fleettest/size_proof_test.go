@@ -4,6 +4,9 @@ package fleettest
 
 import "testing"
 
-const steps = 200
+const (
+	steps  = 200
+	shards = 64
+)
 
 func TestProofChaos(t *testing.T) { TestChaos(t) }

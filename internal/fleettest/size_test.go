@@ -2,4 +2,7 @@
 
 package fleettest
 
-const steps = 14
+const (
+	steps  = 14
+	shards = 24
+)

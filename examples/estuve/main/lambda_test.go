@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/estuve"
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 	"github.com/sluicehq/sluice/item"
@@ -28,8 +28,8 @@ import (
 func TestWorkerAsAFunction(t *testing.T) {
 	w := newWorld(t)
 	binary := filepath.Join(t.TempDir(), "bootstrap")
-	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := localstack.Build(t.Context(), binary, "-tags", "lambda.norpc", "."); err != nil {
+		t.Fatal(err)
 	}
 	q := localtest.SQS(t)
 	queues := awssqs.NewFromConfig(q)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/examples/manhunt/reflex"
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 	"github.com/sluicehq/sluice/item"
@@ -53,8 +53,8 @@ func (o *output) String() string {
 func newFunction(t *testing.T) *function {
 	w := &function{world: newWorld(t)}
 	binary := filepath.Join(t.TempDir(), "bootstrap")
-	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := localstack.Build(t.Context(), binary, "-tags", "lambda.norpc", "."); err != nil {
+		t.Fatal(err)
 	}
 	env := []string{"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}
 	for name, value := range w.env {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/examples/internal/kit"
 	transitgateway "github.com/sluicehq/sluice/examples/transit-gateway"
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 	"github.com/sluicehq/sluice/item"
@@ -186,8 +186,8 @@ func TestDaemon(t *testing.T) {
 func TestFunction(t *testing.T) {
 	w := newWorld(t)
 	binary := filepath.Join(t.TempDir(), "bootstrap")
-	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := localstack.Build(t.Context(), binary, "-tags", "lambda.norpc", "."); err != nil {
+		t.Fatal(err)
 	}
 	proxy := streamtest.NewProxy(t, w.env["SLUICE_ENDPOINT_OPENSEARCH"])
 	var log bytes.Buffer

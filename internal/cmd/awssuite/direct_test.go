@@ -18,6 +18,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
@@ -118,8 +119,8 @@ func newCommand(t *testing.T, name string) *command {
 	t.Helper()
 	dir := t.TempDir()
 	c := &command{t: t, bin: filepath.Join(dir, "sluice")}
-	if out, err := exec.Command("go", "build", "-o", c.bin, "../../../cmd/sluice").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := localstack.Build(t.Context(), c.bin, "../../../cmd/sluice"); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.CopyFS(filepath.Join(dir, "products"), os.DirFS("../../../examples/products")); err != nil {
 		t.Fatal(err)

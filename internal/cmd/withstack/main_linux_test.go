@@ -20,8 +20,8 @@ import (
 // Without a command it says which server has ended by itself, and ends.
 func TestEndsWithAServer(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "withstack")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := localstack.Build(t.Context(), binary, "."); err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), binary)
 	cmd.Env = append(os.Environ(), localstack.EnvDynamoDB+"=", localstack.EnvSQS+"=http://127.0.0.1:9324",
