@@ -167,7 +167,7 @@ func TestSemaphoreAroundASend(t *testing.T) {
 
 // With a linger for ever, a lost signal between flows and sinks is a deadlock.
 // What is settled must be durable, and one item's changes land in order.
-func TestSeedsWithFlows(t *testing.T) { seedsWithFlows(t, 150) }
+func TestSeedsWithFlows(t *testing.T) { seedsWithFlows(t, 50) }
 
 func seedsWithFlows(t *testing.T, seeds uint64) {
 	for seed := range seeds {

@@ -108,7 +108,7 @@ func (s *service) check(item int, err error) {
 }
 
 // With a linger for ever a lost signal is a deadlock, which synctest reports.
-func TestSeedsNeverLoseASignal(t *testing.T) { neverLoseASignal(t, 1000) }
+func TestSeedsNeverLoseASignal(t *testing.T) { neverLoseASignal(t, 250) }
 
 func neverLoseASignal(t *testing.T, seeds uint64) {
 	for seed := range seeds {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 // paused is a flow of routes a and b. Route a fails for items that begin with abad.
@@ -110,6 +111,9 @@ func TestPauseInAnOutage(t *testing.T) {
 
 // After a pause a record is parked for its age before the stream trims it.
 func TestAPauseAndTheTrim(t *testing.T) {
+	if localtest.Elsewhere(t) { // many hours
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		p := openPaused(t, 20*time.Hour)
 		for i := range 10 {

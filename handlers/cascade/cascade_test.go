@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/internal/tally"
 )
@@ -277,6 +278,9 @@ func TestParentComesBackDuringSlowDeletes(t *testing.T) {
 }
 
 func TestTimeBudget(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, tt := range []struct {
 		name             string
 		budget, deadline time.Duration

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -60,6 +61,9 @@ func losing(t *testing.T, change func(*rota), lost func(what string) bool) (w *r
 // After the loss of any single event, everybody is called in order, and the page ends.
 // If the loss delayed the chain, there was an alarm.
 func TestWhateverIsLost(t *testing.T) {
+	if localtest.Elsewhere(t) { // TestLossSeeds has the race detector
+		return
+	}
 	for _, tt := range []struct {
 		name   string
 		change func(*rota)

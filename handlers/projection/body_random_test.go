@@ -13,12 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 )
 
 // For any options and any item, the document has every field once, and equals the
 // document of a simple, slow oracle.
 func TestBodiesAgainstOracle(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	used := 0
 	for seed := range uint64(10000) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 // A reindex that another process abandons ends before its index is deleted. A later
@@ -50,6 +51,9 @@ func TestAbandonedWhileItFills(t *testing.T) {
 
 // Abandoned indices go, and their names are not used again while they are there.
 func TestAbandon(t *testing.T) {
+	if localtest.Elsewhere(t) { // TestBothWaits has the race detector
+		return
+	}
 	for _, call := range []int{0, 1, 2, 3, 4, 5, 6} {
 		for _, late := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {

@@ -81,10 +81,10 @@ func (w *world) unit(id string, adds ...dynamo.Add) dynamo.Unit {
 	return dynamo.Unit{Marker: dynamo.NewMarker(w.markers, id, time.Now().Add(72*time.Hour)), Adds: adds}
 }
 
-// 2,000 increments, each asked for three times, and many at a time.
+// Increments, each asked for three times, and many at a time.
 func TestServerCountsExactly(t *testing.T) {
 	w := newWorld(t)
-	const increments, counters = 1000, 5
+	const increments, counters = 400, 5
 	for i := range counters {
 		w.put(t, w.counters, keyed("%d", i))
 	}

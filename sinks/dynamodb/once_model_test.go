@@ -95,11 +95,7 @@ func plan(r *rand.Rand, i int) planned {
 }
 
 func TestOnceAgainstAModel(t *testing.T) {
-	seeds := 40
-	if testing.Short() {
-		seeds = 10
-	}
-	for seed := range seeds {
+	for seed := range 20 {
 		synctest.Test(t, func(t *testing.T) { onceModel(t, uint64(seed)) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

@@ -265,7 +265,7 @@ func TestExactWhileAShardIsUnavailable(t *testing.T) {
 // cluster forgets what was deleted. In the end each document is the latest one,
 // and at no time was it older than before.
 func TestExactAgainstAModel(t *testing.T) {
-	const seeds = 150
+	const seeds = 50
 	first := rand.Uint64()
 	for i := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {

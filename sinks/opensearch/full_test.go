@@ -7,11 +7,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 // A cluster refuses requests or items above its capacity. It gets fewer requests at a
 // time, not smaller ones, and has every document in the end.
 func TestBulksStayFullUnderLoad(t *testing.T) {
+	if localtest.Elsewhere(t) { // TestRandomHistories has the race detector
+		return
+	}
 	const (
 		writers  = 160
 		perBulk  = 20

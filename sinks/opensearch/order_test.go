@@ -270,7 +270,7 @@ func TestTimeRunsOutBetweenCommits(t *testing.T) {
 // The cluster and the callers do anything. Each write has exactly one answer,
 // the state follows from the writes that succeeded, and nothing is left behind.
 func TestRandomHistories(t *testing.T) {
-	for n := range uint64(200) {
+	for n := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(n, 1))
 			fate := rand.New(rand.NewPCG(n, 2)) // under the cluster's lock

@@ -365,7 +365,7 @@ func TestMetrics(t *testing.T) {
 // The first message of a group that is refused and taken at random must still
 // arrive first: seeds against the order in which SQS took them.
 func TestFIFOSeeds(t *testing.T) {
-	for seed := range 200 {
+	for seed := range 50 {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			landed := map[string]int{}

@@ -240,6 +240,9 @@ func TestBinaryConcurrentInvocations(t *testing.T) {
 // After 1,000 invocations the memory is as after the first hundred.
 func TestBinaryMemoryIsFlat(t *testing.T) {
 	t.Parallel()
+	if localtest.Elsewhere(t) {
+		return
+	}
 	f := startFunction(t, runtimeapi.Command{})
 	var batch []change
 	for i := range 100 {

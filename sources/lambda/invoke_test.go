@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
@@ -317,6 +318,9 @@ func TestPayloadIsNotKept(t *testing.T) {
 
 // The largest batch there is: 10,000 records, 6 MB.
 func TestLargestBatch(t *testing.T) {
+	if localtest.Elsewhere(t) { // TestConcurrentInvocations has the race detector
+		return
+	}
 	const n = 10_000
 	batch := make([]change, n)
 	for i := range batch {
