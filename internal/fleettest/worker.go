@@ -80,7 +80,7 @@ func (w *Worker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(api, "DynamoDBStreams_"), op == "DescribeTable":
 		w.fleet.service.ServeHTTP(rw, r)
 	case api == "AmazonSQS":
-		w.fleet.Effects.serve(w.Name, op, rw, r)
+		w.fleet.Effects.serve(w.Name, rw, r)
 	default:
 		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 		defer cancel()
