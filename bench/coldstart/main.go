@@ -16,11 +16,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,12 +45,8 @@ routes:
 `
 
 func main() {
-	log.SetFlags(0)
 	rounds := flag.Int("n", 15, "rounds; each starts every function once")
-	flag.Parse()
-	if err := run(context.Background(), *rounds); err != nil {
-		log.Fatal(err)
-	}
+	local.Main("coldstart", func(ctx context.Context) error { return run(ctx, *rounds) })
 }
 
 func run(ctx context.Context, rounds int) error {
@@ -62,7 +56,11 @@ func run(ctx context.Context, rounds int) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	for _, name := range functions {
-		if err := build(dir, name); err != nil {
+		pkg := "bench/coldstart/" + name
+		if name == "config" {
+			pkg = "cmd/sluice-lambda"
+		}
+		if err := local.Build(ctx, filepath.Join(dir, name), pkg); err != nil {
 			return err
 		}
 	}
@@ -94,18 +92,6 @@ func run(ctx context.Context, rounds int) error {
 	for _, name := range functions {
 		fmt.Printf("cost coldstart_%s_next_ms %.1f\n", name, quartile(polls[name]))
 		fmt.Printf("cost coldstart_%s_answer_ms %.1f\n", name, quartile(answers[name]))
-	}
-	return nil
-}
-
-func build(dir, name string) error {
-	pkg := "./bench/coldstart/" + name
-	if name == "config" {
-		pkg = "./cmd/sluice-lambda"
-	}
-	out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags", "lambda.norpc", "-o", filepath.Join(dir, name), pkg).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
 	return nil
 }

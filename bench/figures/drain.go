@@ -23,7 +23,7 @@ const restAfter = 2 * time.Second
 type drained struct {
 	took, cpu float64 // seconds; from the end of the first page to the last record, and in all
 	bytes     int64
-	rss, peak float64 // bytes; of the daemon
+	rss       float64 // bytes; of the daemon
 }
 
 // drainFigures writes the backlog and has the programs read it. Reader and
@@ -51,7 +51,7 @@ func (b *bench) drainFigures(ctx context.Context) error {
 			switch name {
 			case "daemon":
 				cpu, rss = append(cpu, d.cpu), append(rss, d.rss)
-				b.logf("daemon: %.2f s, CPU %.2f s, memory %.1f MB, at most %.1f MB", d.took, d.cpu, d.rss/1e6, d.peak/1e6)
+				b.logf("daemon: %.2f s, CPU %.2f s, memory %.1f MB", d.took, d.cpu, d.rss/1e6)
 			case "loop":
 				loopCPU = append(loopCPU, d.cpu)
 				b.logf("loop: %.2f s, CPU %.2f s", d.took, d.cpu)
@@ -118,7 +118,7 @@ func (b *bench) drain(ctx context.Context, name, table, stream, state string) (d
 	d.bytes = l.Drained.Bytes
 	if name == "daemon" {
 		time.Sleep(restAfter)
-		if d.rss, d.peak, err = local.Memory(c.Pid()); err != nil {
+		if d.rss, err = local.Memory(c.Pid()); err != nil {
 			return d, err
 		}
 		defer os.Remove(b.path(state)) //nolint:errcheck // in a temporary folder

@@ -71,7 +71,7 @@ func (b *bench) startOnce(ctx context.Context, table, start string, i int, idle 
 	took = time.Unix(0, l.At).Sub(d.began)
 	if idle > 0 {
 		time.Sleep(idle)
-		if rss, _, err = local.Memory(d.Pid()); err != nil {
+		if rss, err = local.Memory(d.Pid()); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -28,22 +28,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/internal/fleettest"
 	"github.com/sluicehq/sluice/internal/localstack"
 )
 
 func main() {
-	log.SetFlags(0)
 	var b bench
 	flag.BoolVar(&b.verbose, "v", false, "print what is behind the figures too")
 	flag.IntVar(&b.rounds, "rounds", 3, "of each measurement but those at rest")
@@ -52,13 +48,7 @@ func main() {
 	flag.DurationVar(&b.rest, "rest", time.Minute, "how long requests at rest are counted")
 	flag.DurationVar(&b.patience, "patience", 20*time.Second, "for workers to share shards, take over or handle records")
 	only := flag.String("only", "", "measure only `start`, takeover, scale, handoff, rest or memory")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := b.run(ctx, *only)
-	stop()
-	if err != nil {
-		log.Fatal("fleet: ", err)
-	}
+	local.Main("fleet", func(ctx context.Context) error { return b.run(ctx, *only) })
 }
 
 const (
@@ -76,19 +66,14 @@ type bench struct {
 	fleets                 atomic.Int64 // made so far
 }
 
-type part struct {
-	name    string
-	measure func(context.Context) error
-}
-
-func (b *bench) run(ctx context.Context, only string) (err error) {
+func (b *bench) run(ctx context.Context, only string) error {
 	begin := time.Now()
-	parts := []part{{"start", b.start}, {"takeover", b.takeover}, {"scale", b.scale}, {"handoff", b.handoff}, {"rest", b.atRest}, {"memory", b.memory}}
-	if only != "" {
-		parts = slices.DeleteFunc(parts, func(p part) bool { return p.name != only })
-		if len(parts) == 0 {
-			return fmt.Errorf("-only is %q: want start, takeover, scale, handoff, rest or memory", only)
-		}
+	parts, err := local.Only(only, []local.Part{
+		{Name: "start", Measure: b.start}, {Name: "takeover", Measure: b.takeover}, {Name: "scale", Measure: b.scale},
+		{Name: "handoff", Measure: b.handoff}, {Name: "rest", Measure: b.atRest}, {Name: "memory", Measure: b.memory},
+	})
+	if err != nil {
+		return err
 	}
 	if b.rounds < 1 || b.shards < workers || b.many < 1 || b.rest < time.Second || b.patience < time.Second {
 		return fmt.Errorf("-rounds, -shards, -many, -rest and -patience are %d, %d, %d, %v and %v: want 1, %d, 1, 1s and 1s at least",
@@ -99,7 +84,7 @@ func (b *bench) run(ctx context.Context, only string) (err error) {
 	}
 	defer os.RemoveAll(b.dir) //nolint:errcheck // a temporary folder
 	b.program = filepath.Join(b.dir, "sluice")
-	if err := fleettest.Build(ctx, b.program, "-trimpath", "-ldflags=-s -w"); err != nil {
+	if err := local.Build(ctx, b.program, "cmd/sluice"); err != nil {
 		return err
 	}
 	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, NoSQS: true, Benchmark: true})
@@ -120,13 +105,13 @@ func (b *bench) run(ctx context.Context, only string) (err error) {
 	var errs []error
 	for _, part := range parts {
 		since := time.Now()
-		if err := part.measure(ctx); err != nil {
+		if err := part.Measure(ctx); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			errs = append(errs, fmt.Errorf("%s: %w", part.name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", part.Name, err))
 		}
-		b.logf("%s took %.1f s", part.name, time.Since(since).Seconds())
+		b.logf("%s took %.1f s", part.Name, time.Since(since).Seconds())
 	}
 	return errors.Join(errs...)
 }

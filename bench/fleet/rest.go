@@ -69,12 +69,11 @@ func (b *bench) memory(ctx context.Context) error {
 		if err := backoff.Sleep(ctx, memoryAfter); err != nil {
 			return err
 		}
-		now, most, err := local.Memory(f.workers[0].Pid())
+		now, err := local.Memory(f.workers[0].Pid())
 		if err != nil {
 			return err
 		}
 		fmt.Printf("cost fleet_rss_mb %.1f\n", now/1e6)
-		b.logf("with %d shards; %.1f MB at most", b.many, most/1e6)
 		return nil
 	})
 }

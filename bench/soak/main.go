@@ -17,7 +17,6 @@
 //
 //	soak writes <n>                changes of items, each of them a record
 //	soak writes_per_s <n>
-//	soak rate_lowered <n>          times that the writer slowed down because the lag grew
 //	soak lag_most_records <n>      written, and not yet handled by every route
 //	soak lag_gone_s <s>            from the last write until every record was handled
 //	soak rss_second_mb <MB>        resident memory, median of the second fifth
@@ -25,10 +24,7 @@
 //	soak goroutines_early <n>      when all was handled and the writer rested, at the first fifth
 //	soak goroutines_end <n>        the same, at the end
 //	soak cpu_s_per_million <s>     CPU time of the daemon for a million records
-//	soak messages <n>              different ones
 //	soak messages_twice <n>        received more often than once
-//	soak documents <n>
-//	soak counters <n>              parents, each with two numbers
 //	soak wrong <n>                 how many checks failed
 //
 // The writer goes as fast as the servers take its writes and the daemon follows.
@@ -41,19 +37,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/internal/localstack"
 )
 
 func main() {
-	log.SetFlags(0)
 	var o options
 	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long to write")
 	flag.IntVar(&o.items, "items", 2000, "that are written, changed and deleted over and over")
@@ -62,13 +54,7 @@ func main() {
 	flag.IntVar(&o.lag, "lag", 2000, "records that may wait before the writer makes way")
 	flag.DurationVar(&o.every, "every", 2*time.Second, "how often the daemon is looked at")
 	flag.DurationVar(&o.patience, "patience", 3*time.Minute, "for the lag to return to 0 after the last write")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o)
-	stop()
-	if err != nil {
-		log.Fatal("soak: ", err)
-	}
+	local.Main("soak", func(ctx context.Context) error { return run(ctx, o) })
 }
 
 type options struct {
@@ -97,9 +83,8 @@ func run(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	binary := filepath.Join(dir, "sluice")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "github.com/sluicehq/sluice/cmd/sluice")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build sluice: %w\n%s", err, out)
+	if err := local.Build(ctx, binary, "cmd/sluice"); err != nil {
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "sluice.yaml"), []byte(configuration), 0o600); err != nil {
 		return err

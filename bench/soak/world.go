@@ -111,7 +111,7 @@ func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) 
 	}
 	took := time.Since(begin)
 	writes := w.written.Load()
-	fmt.Printf("soak writes %d\nsoak writes_per_s %.0f\nsoak rate_lowered %d\n", writes, float64(writes)/took.Seconds(), p.lowered)
+	fmt.Printf("soak writes %d\nsoak writes_per_s %.0f\n", writes, float64(writes)/took.Seconds())
 	most := 0
 	for _, s := range samples {
 		most = max(most, s.lag)
@@ -151,7 +151,7 @@ func (w *world) watch(writing context.Context, d *daemon, begin time.Time, p *pa
 			return samples, nil
 		case <-tick.C:
 		}
-		m, err := d.metrics(writing)
+		m, err := local.Metrics(writing, d.address)
 		if writing.Err() != nil {
 			return samples, nil
 		}
@@ -191,11 +191,11 @@ func (w *world) rest(ctx context.Context, d *daemon, begin time.Time) (sample, e
 	w.gate.Lock()
 	defer w.gate.Unlock()
 	for since := time.Now(); time.Since(since) < restTime; {
-		m, err := d.metrics(ctx)
+		m, err := local.Metrics(ctx, d.address)
 		if err != nil {
 			return sample{}, fmt.Errorf("the daemon's metrics: %w", err)
 		}
-		if int64(m.handled()) >= w.written.Load() {
+		if int64(handled(m)) >= w.written.Load() {
 			return w.quiet(ctx, d, begin)
 		}
 		if err := backoff.Sleep(ctx, 200*time.Millisecond); err != nil {
@@ -210,7 +210,7 @@ func (w *world) quiet(ctx context.Context, d *daemon, begin time.Time) (sample, 
 	if err := backoff.Sleep(ctx, quietTime); err != nil {
 		return sample{}, err
 	}
-	m, err := d.metrics(ctx)
+	m, err := local.Metrics(ctx, d.address)
 	if err != nil {
 		return sample{}, fmt.Errorf("the daemon's metrics: %w", err)
 	}
@@ -224,14 +224,14 @@ func (w *world) settle(ctx context.Context, d *daemon) (wrong []error, err error
 	begin, writes := time.Now(), w.written.Load()
 	gone := false
 	for time.Since(begin) < w.o.patience {
-		m, err := d.metrics(ctx)
+		m, err := local.Metrics(ctx, d.address)
 		if err != nil {
 			return nil, fmt.Errorf("the daemon's metrics: %w", err)
 		}
-		if n := m.parked(); n > 0 {
+		if n := parked(m); n > 0 {
 			return []error{fmt.Errorf("%.0f records were parked as dead letters", n)}, nil
 		}
-		if !gone && int64(m.handled()) >= writes {
+		if !gone && int64(handled(m)) >= writes {
 			gone = true
 			fmt.Printf("soak lag_gone_s %.1f\nsoak cpu_s_per_million %.1f\n", time.Since(begin).Seconds(), m["process_cpu_seconds_total"]/float64(writes)*1e6)
 		}

@@ -150,7 +150,7 @@ var rules = []rule{
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/releasetest", ours: []string{".", "deadletter", "internal/pauses", "internal/recordtest", "router", "state"}},
 	{pkgs: "internal/benchdata", stdOnly: true},
-	{pkgs: "internal/fleettest", ours: []string{"bench/local", "internal/backoff", "internal/localstack", "state/dynamostate", "streamtest"}},
+	{pkgs: "internal/fleettest", ours: []string{"bench/local", "internal/backoff", "state/dynamostate", "streamtest"}},
 	{pkgs: "internal/configref", ours: []string{"internal/config"}},
 	{pkgs: "internal/tabletest", ours: []string{".", "effect/dynamo", "streamtest"}},
 	{pkgs: "internal/deptest/..."},

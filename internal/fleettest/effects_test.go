@@ -79,17 +79,3 @@ func TestOnePerShard(t *testing.T) {
 		}
 	}
 }
-
-func TestShardsIn(t *testing.T) {
-	for text, want := range map[string]int{
-		"sluice_polls_total 7\n": 0,
-		"# TYPE sluice_shards gauge\nsluice_shards{table=\"items\"} 12\nsluice_x 3\n": 12,
-	} {
-		if got, err := shardsIn(text); err != nil || got != want {
-			t.Errorf("%q: %d, %v", text, got, err)
-		}
-	}
-	if n, err := shardsIn("\nsluice_shards{table=\"items\"} many\n"); err == nil {
-		t.Errorf("many are %d", n)
-	}
-}
