@@ -101,7 +101,7 @@ var rules = []rule{
 	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/parallel", "internal/quorum", "internal/reindex", "internal/retryafter", "internal/retrying", "metrics"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
-	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},
+	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules", "internal/parallel"}, stdOnly: true},
 	{pkgs: "internal/reindex", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},
 	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access", "internal/staterules"}},
 	{pkgs: "internal/letterkeys", ours: []string{"internal/access"}, stdOnly: true},
