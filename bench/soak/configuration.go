@@ -8,12 +8,11 @@ import (
 	"fmt"
 )
 
-// Tables, queue and index.
+// Tables and index.
 const (
 	itemsTable   = "soak-items"
 	parentsTable = "soak-parents"
 	markersTable = "soak-markers"
-	queueName    = "soak-changes"
 	indexName    = "soak-items"
 )
 

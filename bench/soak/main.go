@@ -37,6 +37,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"time"
@@ -89,10 +90,10 @@ func run(ctx context.Context, o options) error {
 	if err := os.WriteFile(filepath.Join(dir, "sluice.yaml"), []byte(configuration), 0o600); err != nil {
 		return err
 	}
-	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvSQS, localstack.EnvOpenSearch} {
+	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvOpenSearch} {
 		os.Unsetenv(name) //nolint:errcheck // servers of its own, whatever the environment names
 	}
-	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, OpenSearch: true, Benchmark: true})
+	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, NoSQS: true, OpenSearch: true, Benchmark: true})
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	d, err := startDaemon(ctx, binary, dir, stack)
+	queue := httptest.NewServer(&w.mail)
+	defer queue.Close()
+	d, err := startDaemon(ctx, binary, dir, stack, queue.URL)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/time/rate"
 
 	"github.com/sluicehq/sluice/bench/local"
@@ -25,8 +22,6 @@ import (
 type world struct {
 	o        options
 	dynamoDB string
-	queue    *sqs.Client
-	queueURL string
 	search   *opensearch.Client
 
 	shares  []*share // of the writers
@@ -37,9 +32,6 @@ type world struct {
 
 func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, error) {
 	w := &world{o: o, dynamoDB: stack.DynamoDB, mail: mailbox{got: make(map[string]int)}}
-	w.queue = sqs.NewFromConfig(aws.Config{
-		Region: "us-east-1", BaseEndpoint: &stack.SQS, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-	})
 	for i := range writers {
 		w.shares = append(w.shares, newShare(i, o))
 	}
@@ -57,11 +49,7 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 			return nil, err
 		}
 	}
-	queue, err := w.queue.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(queueName)})
-	if err != nil {
-		return nil, err
-	}
-	w.queueURL = *queue.QueueUrl
+	var err error
 	if w.search, err = opensearch.Connect(opensearch.Connection{URLs: []string{stack.OpenSearch}}); err != nil {
 		return nil, err
 	}
@@ -79,13 +67,6 @@ func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) 
 	defer running.Wait()
 	defer cancel(nil) // before Wait
 
-	for range receivers {
-		running.Go(func() {
-			if err := w.receive(ctx); err != nil && ctx.Err() == nil {
-				cancel(fmt.Errorf("receive messages: %w", err))
-			}
-		})
-	}
 	p := &pace{rate: 500, most: float64(w.o.records) / w.o.duration.Seconds()}
 	p.rate = min(p.rate, p.most)
 	limit := rate.NewLimiter(rate.Limit(p.rate), writers*perCall)
