@@ -76,6 +76,7 @@ var rules = []rule{
 	{pkgs: "internal/daemons", stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
 	{pkgs: "internal/parallel", stdOnly: true},
+	{pkgs: "internal/itemsize", ours: []string{"."}, stdOnly: true},
 	{pkgs: "internal/retryafter", stdOnly: true},
 	{pkgs: "internal/retrying", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
@@ -96,7 +97,7 @@ var rules = []rule{
 	{pkgs: "internal/docrules", ours: []string{"effect/document"}, stdOnly: true},
 	{pkgs: "internal/docversion", ours: []string{".", "internal/docrules"}, stdOnly: true},
 	{pkgs: "internal/versiontext", ours: []string{"handlers/projection"}, stdOnly: true},
-	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/keyhash", "internal/parallel", "internal/quorum", "metrics"}},
+	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/itemsize", "internal/keyhash", "internal/parallel", "internal/quorum", "metrics"}},
 	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient", "metrics"}},
 	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/parallel", "internal/quorum", "internal/reindex", "internal/retryafter", "internal/retrying", "metrics"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
@@ -122,7 +123,7 @@ var rules = []rule{
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/accounts", "internal/awsclient", "internal/docrules", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
-	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/docrules", "internal/views", "flow", "router"}},
+	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/docrules", "internal/itemsize", "internal/views", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
 	{pkgs: "internal/letterqueue", ours: []string{".", "flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient", "internal/letterkeys"}},
