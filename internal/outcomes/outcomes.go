@@ -25,8 +25,7 @@ func (e *Overloaded) Unwrap() error { return e.Err }
 
 // IsOverloaded reports whether err is, or wraps, an Overloaded.
 func IsOverloaded(err error) bool {
-	var o *Overloaded
-	return errors.As(err, &o)
+	return errors.As(err, new(*Overloaded))
 }
 
 // Panic is the error of a record whose handler panicked or ended its goroutine. It

@@ -204,11 +204,10 @@ func (r *replayer) submit(ctx context.Context, v value) error {
 		d := decoder{letter: r.o.Letter, reread: r.o.Reread, emit: func(b batch) error { return r.run(ctx, b) }}
 		err = d.value(ctx, v.text, 0)
 	}
-	var own *emitError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &own), ctx.Err() != nil:
+	case errors.As(err, new(*emitError)), ctx.Err() != nil:
 		return err
 	}
 	r.mu.Lock()

@@ -58,8 +58,7 @@ func (a *account) createDomain(ctx context.Context, name, engine, run string) er
 func (a *account) describeDomain(ctx context.Context, name string) (domainStatus, error) {
 	var out struct{ DomainStatus domainStatus }
 	err := a.domainCall(ctx, http.MethodGet, domainPath+"/"+name, nil, &out)
-	var missing *domainError
-	if errors.As(err, &missing) && missing.missing() {
+	if e, ok := errors.AsType[*domainError](err); ok && e.missing() {
 		return domainStatus{}, nil
 	}
 	return out.DomainStatus, err
