@@ -46,23 +46,15 @@ import (
 func main() {
 	var b bench
 	flag.BoolVar(&b.verbose, "v", false, "print what is behind the figures too")
-	flag.IntVar(&b.starts, "starts", 7, "starts of each kind")
-	flag.IntVar(&b.tables, "tables", 20, "tables that are written to while pick-up is measured")
-	flag.DurationVar(&b.pickup, "pickup", time.Minute, "how long they are")
-	flag.IntVar(&b.records, "records", 100_000, "in the backlog")
 	flag.IntVar(&b.rounds, "rounds", 5, "in which the backlog is read by the programs in turn")
-	flag.IntVar(&b.counted, "counted", 4000, "records that are counted, of each round")
-	flag.IntVar(&b.documents, "documents", 50_000, "written to OpenSearch, of each round")
 	only := flag.String("only", "", "measure only `start`, pickup, reload, drain, page, counters, opensearch, traces or cascade")
 	local.Main("figures", func(ctx context.Context) error { return b.run(ctx, *only) })
 }
 
 // bench is shared by the figures.
 type bench struct {
-	verbose                         bool
-	starts, tables, records, rounds int
-	counted, documents              int
-	pickup                          time.Duration
+	verbose bool
+	rounds  int
 
 	dir     string // of temporary files
 	env     []string
@@ -84,8 +76,8 @@ func (b *bench) run(ctx context.Context, only string) error {
 	if err != nil {
 		return err
 	}
-	if min(b.starts, b.tables, b.rounds, b.counted, b.documents) < 1 {
-		return fmt.Errorf("-starts, -tables, -rounds, -counted and -documents are %d, %d, %d, %d and %d: want 1 at least", b.starts, b.tables, b.rounds, b.counted, b.documents)
+	if b.rounds < 1 {
+		return fmt.Errorf("-rounds is %d: want 1 at least", b.rounds)
 	}
 	for _, part := range parts {
 		if !part.Alone && b.service == nil {

@@ -17,14 +17,16 @@ import (
 )
 
 const (
-	writeEvery = 2 * time.Second
-	jitter     = 200 * time.Millisecond
+	pickupTables = 20
+	writes       = 30 // to each table
+	writeEvery   = 2 * time.Second
+	jitter       = 200 * time.Millisecond
 )
 
 // pickupFigures writes to several tables of one shard each, every 2 s, and
 // measures when one daemon handles the records.
 func (b *bench) pickupFigures(ctx context.Context) error {
-	tables := make([]string, b.tables)
+	tables := make([]string, pickupTables)
 	for i := range tables {
 		tables[i] = fmt.Sprintf("pickup-%d", i)
 		if err := b.service.createTable(ctx, tables[i]); err != nil {
@@ -34,7 +36,6 @@ func (b *bench) pickupFigures(ctx context.Context) error {
 			return err
 		}
 	}
-	writes := max(1, int(b.pickup/writeEvery))
 	d, err := b.daemon(ctx, "pickup", poller.TrimHorizon, tell.EnvEach+"=1", tables...)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (w *world) compare(ctx context.Context) (wrong []error, err error) {
 	wrong = append(wrong, tell("documents are not what their item is", compareDocuments(all, docs))...)
 
 	kept := make(map[string]numbers)
-	for i := range w.o.parents {
+	for i := range parents {
 		var out struct {
 			Item map[string]struct{ S, N string }
 		}

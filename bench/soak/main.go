@@ -28,8 +28,6 @@
 //	soak wrong <n>                 how many checks failed
 //
 // The writer goes as fast as the servers take its writes and the daemon follows.
-// It slows down when more than -lag records wait. -records, spread over the time,
-// limits it; the default is more than DynamoDB Local takes in ten minutes.
 package main
 
 import (
@@ -47,35 +45,19 @@ import (
 )
 
 func main() {
-	var o options
-	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long to write")
-	flag.IntVar(&o.items, "items", 2000, "that are written, changed and deleted over and over")
-	flag.IntVar(&o.parents, "parents", 50, "whose numbers are kept")
-	flag.IntVar(&o.records, "records", 1_000_000, "writes at most, spread over the time")
-	flag.IntVar(&o.lag, "lag", 2000, "records that may wait before the writer makes way")
-	flag.DurationVar(&o.every, "every", 2*time.Second, "how often the daemon is looked at")
-	flag.DurationVar(&o.patience, "patience", 3*time.Minute, "for the lag to return to 0 after the last write")
-	local.Main("soak", func(ctx context.Context) error { return run(ctx, o) })
+	duration := flag.Duration("duration", 10*time.Minute, "how long to write")
+	local.Main("soak", func(ctx context.Context) error { return run(ctx, *duration) })
 }
 
-type options struct {
-	duration, every, patience    time.Duration
-	items, parents, records, lag int
-}
-
-func (o options) validate() error {
-	var errs []error
-	if least := max(10*o.every, 4*quietTime); o.duration < least || o.every <= 0 {
-		errs = append(errs, fmt.Errorf("-duration is %v: want %v at least with -every %v, so that parts of it can be compared", o.duration, least, o.every))
+func validate(duration time.Duration) error {
+	if least := max(10*lookEvery, 4*quietTime); duration < least {
+		return fmt.Errorf("-duration is %v: want %v at least, so that parts of it can be compared", duration, least)
 	}
-	if o.items < writers*perCall || o.parents < 1 || o.records < 1 || o.lag < 1 {
-		errs = append(errs, fmt.Errorf("-items, -parents, -records and -lag are %d, %d, %d and %d: want %d items and 1 of the others at least", o.items, o.parents, o.records, o.lag, writers*perCall))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
-func run(ctx context.Context, o options) error {
-	if err := o.validate(); err != nil {
+func run(ctx context.Context, duration time.Duration) error {
+	if err := validate(duration); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "sluice-soak-")
@@ -99,7 +81,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer stack.Stop()
 
-	w, err := newWorld(ctx, stack, o)
+	w, err := newWorld(ctx, stack, duration)
 	if err != nil {
 		return err
 	}

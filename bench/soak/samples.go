@@ -107,7 +107,7 @@ func judge(samples []sample, whole time.Duration) (wrong []error) {
 
 // pace is how fast the writer may go, in writes a second.
 type pace struct {
-	rate, most float64
+	rate float64
 }
 
 // next adapts the rate to the lag and to the writes of the last second. The rate
@@ -118,7 +118,7 @@ func (p *pace) next(lag, bound int, written float64) float64 {
 	case lag > bound:
 		p.rate = max(min(p.rate, written)*0.7, writers*perCall)
 	case written >= p.rate*0.8:
-		p.rate = min(p.rate*1.1, p.most)
+		p.rate *= 1.1
 	}
 	return p.rate
 }

@@ -20,7 +20,7 @@ import (
 
 // world is the servers and the writes to them.
 type world struct {
-	o        options
+	duration time.Duration // of the writing
 	dynamoDB string
 	search   *opensearch.Client
 
@@ -30,10 +30,10 @@ type world struct {
 	mail    mailbox
 }
 
-func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, error) {
-	w := &world{o: o, dynamoDB: stack.DynamoDB, mail: mailbox{got: make(map[string]int)}}
+func newWorld(ctx context.Context, stack *localstack.Stack, duration time.Duration) (*world, error) {
+	w := &world{duration: duration, dynamoDB: stack.DynamoDB, mail: mailbox{got: make(map[string]int)}}
 	for i := range writers {
-		w.shares = append(w.shares, newShare(i, o))
+		w.shares = append(w.shares, newShare(i))
 	}
 	for table, key := range map[string]string{itemsTable: "pk", parentsTable: "parent", markersTable: "pk"} {
 		stream := ""
@@ -44,7 +44,7 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 			return nil, err
 		}
 	}
-	for i := range o.parents {
+	for i := range parents {
 		if err := local.Call(ctx, w.dynamoDB, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"parent":{"S":%q}}}`, parentsTable, parentName(i)), nil); err != nil {
 			return nil, err
 		}
@@ -63,15 +63,10 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel(nil) // before Wait
-
-	p := &pace{rate: 500, most: float64(w.o.records) / w.o.duration.Seconds()}
-	p.rate = min(p.rate, p.most)
+	p := &pace{rate: 500}
 	limit := rate.NewLimiter(rate.Limit(p.rate), writers*perCall)
 	begin := time.Now()
-	writing, enough := context.WithDeadline(ctx, begin.Add(w.o.duration))
+	writing, enough := context.WithDeadline(ctx, begin.Add(w.duration))
 	defer enough()
 	var write sync.WaitGroup
 	for _, s := range w.shares {
@@ -107,13 +102,16 @@ func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) 
 	if err != nil {
 		return nil, err
 	}
-	wrong = append(wrong, judge(append(samples, last), w.o.duration)...)
+	wrong = append(wrong, judge(append(samples, last), w.duration)...)
 	more, err := w.compare(ctx)
 	return append(wrong, more...), err
 }
 
 const (
-	restTime = time.Minute
+	lookEvery = 2 * time.Second // between two looks at the daemon
+	mostLag   = 2000            // records that may wait before the writer makes way
+	patience  = 3 * time.Minute // for the lag to return to 0 after the last write
+	restTime  = time.Minute
 	// A flow ends the workers that had nothing to do when it next looks at them,
 	// every 7.5 s.
 	quietTime = 9 * time.Second
@@ -122,7 +120,7 @@ const (
 // watch looks at the daemon until the writing is over, and sets the pace.
 func (w *world) watch(writing context.Context, d *daemon, begin time.Time, p *pace, limit *rate.Limiter) ([]sample, error) {
 	var samples []sample
-	tick := time.NewTicker(w.o.every)
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	before, at, rested := int64(0), begin, false
 	told := time.Duration(0)
@@ -147,10 +145,10 @@ func (w *world) watch(writing context.Context, d *daemon, begin time.Time, p *pa
 		samples = append(samples, s)
 		if s.at-told >= time.Minute {
 			told = s.at
-			fmt.Fprintf(os.Stderr, "soak: %v of %v: %d writes, %d records wait, %.0f MB\n", s.at.Round(time.Second), w.o.duration, written, s.lag, s.rss/1e6)
+			fmt.Fprintf(os.Stderr, "soak: %v of %v: %d writes, %d records wait, %.0f MB\n", s.at.Round(time.Second), w.duration, written, s.lag, s.rss/1e6)
 		}
-		limit.SetLimit(rate.Limit(p.next(s.lag, w.o.lag, float64(written-before)/now.Sub(at).Seconds())))
-		if !rested && now.Sub(begin) >= w.o.duration/5 {
+		limit.SetLimit(rate.Limit(p.next(s.lag, mostLag, float64(written-before)/now.Sub(at).Seconds())))
+		if !rested && now.Sub(begin) >= w.duration/5 {
 			rested = true
 			s, err := w.rest(writing, d, begin)
 			if writing.Err() != nil {
@@ -204,7 +202,7 @@ func (w *world) quiet(ctx context.Context, d *daemon, begin time.Time) (sample, 
 func (w *world) settle(ctx context.Context, d *daemon) (wrong []error, err error) {
 	begin, writes := time.Now(), w.written.Load()
 	gone := false
-	for time.Since(begin) < w.o.patience {
+	for time.Since(begin) < patience {
 		m, err := local.Metrics(ctx, d.address)
 		if err != nil {
 			return nil, fmt.Errorf("the daemon's metrics: %w", err)
@@ -224,7 +222,7 @@ func (w *world) settle(ctx context.Context, d *daemon) (wrong []error, err error
 		}
 	}
 	if !gone {
-		wrong = append(wrong, fmt.Errorf("the lag did not return to 0 within %v", w.o.patience))
+		wrong = append(wrong, fmt.Errorf("the lag did not return to 0 within %v", patience))
 	}
 	return wrong, nil // compare reports missing messages
 }
