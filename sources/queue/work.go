@@ -38,7 +38,7 @@ func (s *source) one(ctx context.Context, t terms, m *message) {
 	v := s.handle(ctx, t, m)
 	switch {
 	case v.lost:
-		ms := s.dropLane(m.lane, m)
+		ms := s.empty(m.lane, m, s.drop)
 		s.ended(EndLost, ms...)
 	case v.end == EndReturned:
 		ms := s.giveBackLane(t, m.lane, m, v.after)
@@ -62,18 +62,14 @@ func (s *source) one(ctx context.Context, t terms, m *message) {
 
 // giveBackLane returns m and all of its lane after the delay. If that took so long
 // that they came again meanwhile, others may have come behind them.
-func (s *source) giveBackLane(t terms, lane string, m *message, after time.Duration) (all []*message) {
-	for ms := s.hand.giveUp(lane, m); len(ms) > 0; ms = s.hand.giveUp(lane, nil) {
-		s.giveBack(t, ms, after)
-		all = append(all, ms...)
-	}
-	return all
+func (s *source) giveBackLane(t terms, lane string, m *message, after time.Duration) []*message {
+	return s.empty(lane, m, func(ms []*message) { s.giveBack(t, ms, after) })
 }
 
-// dropLane releases m and all of its lane.
-func (s *source) dropLane(lane string, m *message) (all []*message) {
+// empty releases m and all of its lane.
+func (s *source) empty(lane string, m *message, release func([]*message)) (all []*message) {
 	for ms := s.hand.giveUp(lane, m); len(ms) > 0; ms = s.hand.giveUp(lane, nil) {
-		s.drop(ms)
+		release(ms)
 		all = append(all, ms...)
 	}
 	return all
