@@ -61,7 +61,7 @@ var rules = []rule{
 	{pkgs: "internal/job", ours: []string{"state", "internal/backoff", "internal/staterules"}, stdOnly: true},
 
 	{pkgs: "internal/reread", ours: []string{".", "item/sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi", "internal/wire"}},
-	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/routed", "internal/wire"}},
+	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/backoff", "internal/routed", "internal/wire"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state", "internal/wire"}},
 	{pkgs: "internal/wire", ours: []string{".", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
@@ -84,7 +84,7 @@ var rules = []rule{
 	{pkgs: "internal/rows", ours: []string{"internal/awsclient", "internal/awserror"}},
 	{pkgs: "state/dynamostate", ours: []string{"state", "internal/awserror", "internal/holders", "internal/latectx", "internal/rows", "internal/staterules"}},
 	{pkgs: "internal/kcl", ours: []string{".", "state", "internal/awserror"}},
-	{pkgs: "internal/statestore", ours: []string{"state/...", "internal/access", "internal/awserror", "internal/holders", "internal/staterules"}},
+	{pkgs: "internal/statestore", ours: []string{"state/...", "internal/access", "internal/awserror", "internal/backoff", "internal/holders", "internal/staterules"}},
 	{pkgs: "state/...", ours: []string{"internal/access", "internal/staterules"}},
 	{pkgs: "internal/staterules", stdOnly: true},
 	{pkgs: "internal/holders", ours: []string{"state"}, stdOnly: true},
@@ -123,7 +123,7 @@ var rules = []rule{
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/accounts", "internal/awsclient", "internal/docrules", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
-	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/docrules", "internal/itemsize", "internal/views", "flow", "router"}},
+	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules", "internal/itemsize", "internal/views", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
 	{pkgs: "internal/letterqueue", ours: []string{".", "flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient", "internal/letterkeys"}},

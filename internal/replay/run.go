@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Options of a replay. DeadLetter and Bad are needed.
@@ -142,22 +143,15 @@ func (r *replayer) tell() (end func()) {
 	if r.o.Progress == nil {
 		return func() {}
 	}
-	done := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	var telling sync.WaitGroup
 	telling.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				r.o.Progress(r.progress())
-			case <-done:
-				return
-			}
+		for backoff.Sleep(ctx, time.Second) == nil {
+			r.o.Progress(r.progress())
 		}
 	})
 	return func() {
-		close(done)
+		stop()
 		telling.Wait()
 		r.o.Progress(r.progress())
 	}
