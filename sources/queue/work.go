@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -285,23 +284,13 @@ func (s *source) refused(rec *sluice.Record, route *sluice.Route, attrs []any, e
 // dead letters may panic or end the goroutine like a handler; Run does not wait
 // for them at its end.
 func (s *source) park(t terms, rec *sluice.Record, f sluice.Failure, ended int) error {
-	result := make(chan error, 1)
-	go func() {
-		var err error
-		returned := false
-		defer func() {
-			if !returned {
-				err = &outcomes.Panic{Value: recover(), Stack: debug.Stack()}
-			}
-			result <- err
-		}()
+	result := outcomes.Go(func() error {
 		if routes, merr := s.c.matcher.Match(nil, rec); f.Route != "" && (merr != nil || len(routes) > ended+1) {
 			f.Last = fmt.Errorf("route %q: %w; routes after it have not run", f.Route, f.Last)
 			f.Route = ""
 		}
-		err = s.c.o.DeadLetter.Park(t.giveUp, rec, f)
-		returned = true
-	}()
+		return s.c.o.DeadLetter.Park(t.giveUp, rec, f)
+	})
 	select {
 	case err := <-result:
 		return err
