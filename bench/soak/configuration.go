@@ -8,11 +8,12 @@ import (
 	"fmt"
 )
 
-// Tables and index.
+// Tables, queue and index.
 const (
 	itemsTable   = "soak-items"
 	parentsTable = "soak-parents"
 	markersTable = "soak-markers"
+	queueName    = "soak-changes"
 	indexName    = "soak-items"
 )
 

@@ -21,10 +21,10 @@ type daemon struct {
 	address string // of its metrics
 }
 
-func startDaemon(ctx context.Context, binary, dir string, stack *localstack.Stack, queue string) (*daemon, error) {
+func startDaemon(ctx context.Context, binary, dir string, stack *localstack.Stack) (*daemon, error) {
 	cmd := exec.CommandContext(ctx, binary, "run", "--config", filepath.Join(dir, "sluice.yaml"), "--state", filepath.Join(dir, "soak.db"), "--listen", "127.0.0.1:0", "--log-format", "json")
 	cmd.Env = append(stack.Environ(), "HOME="+dir, "PATH="+os.Getenv("PATH"),
-		"SLUICE_ENDPOINT_DYNAMODB="+stack.DynamoDB, "SLUICE_ENDPOINT_SQS="+queue, "SLUICE_ENDPOINT_OPENSEARCH="+stack.OpenSearch)
+		"SLUICE_ENDPOINT_DYNAMODB="+stack.DynamoDB, "SLUICE_ENDPOINT_SQS="+stack.SQS, "SLUICE_ENDPOINT_OPENSEARCH="+stack.OpenSearch)
 	p, err := local.Start("the daemon", cmd, nil, nil)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"time"
@@ -72,10 +71,10 @@ func run(ctx context.Context, duration time.Duration) error {
 	if err := os.WriteFile(filepath.Join(dir, "sluice.yaml"), []byte(configuration), 0o600); err != nil {
 		return err
 	}
-	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvOpenSearch} {
+	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvSQS, localstack.EnvOpenSearch} {
 		os.Unsetenv(name) //nolint:errcheck // servers of its own, whatever the environment names
 	}
-	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, NoSQS: true, OpenSearch: true, Benchmark: true})
+	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, OpenSearch: true, Benchmark: true})
 	if err != nil {
 		return err
 	}
@@ -85,9 +84,7 @@ func run(ctx context.Context, duration time.Duration) error {
 	if err != nil {
 		return err
 	}
-	queue := httptest.NewServer(&w.mail)
-	defer queue.Close()
-	d, err := startDaemon(ctx, binary, dir, stack, queue.URL)
+	d, err := startDaemon(ctx, binary, dir, stack)
 	if err != nil {
 		return err
 	}

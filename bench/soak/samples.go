@@ -118,7 +118,7 @@ func (p *pace) next(lag, bound int, written float64) float64 {
 	case lag > bound:
 		p.rate = max(min(p.rate, written)*0.7, writers*perCall)
 	case written >= p.rate*0.8:
-		p.rate *= 1.1
+		p.rate = min(p.rate*1.1, mostRate)
 	}
 	return p.rate
 }

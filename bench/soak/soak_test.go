@@ -159,7 +159,7 @@ func TestConfiguration(t *testing.T) {
 	for _, r := range c.Routes {
 		named = append(named, r.Name)
 	}
-	if !slices.Equal(named, routes) || c.Source.Tables[0] != itemsTable ||
+	if !slices.Equal(named, routes) || c.Source.Tables[0] != itemsTable || c.Sinks["changes"].SQS.Queue != queueName ||
 		c.Routes[1].Project.Index != indexName || c.Routes[2].Count.Markers != markersTable || c.Routes[2].Count.Numbers[0].Table != parentsTable {
 		t.Errorf("configuration %+v", c)
 	}

@@ -10,6 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/time/rate"
 
 	"github.com/sluicehq/sluice/bench/local"
@@ -22,6 +25,8 @@ import (
 type world struct {
 	duration time.Duration // of the writing
 	dynamoDB string
+	queue    *sqs.Client
+	queueURL string
 	search   *opensearch.Client
 
 	shares  []*share // of the writers
@@ -32,6 +37,9 @@ type world struct {
 
 func newWorld(ctx context.Context, stack *localstack.Stack, duration time.Duration) (*world, error) {
 	w := &world{duration: duration, dynamoDB: stack.DynamoDB, mail: mailbox{got: make(map[string]int)}}
+	w.queue = sqs.NewFromConfig(aws.Config{
+		Region: "us-east-1", BaseEndpoint: &stack.SQS, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	})
 	for i := range writers {
 		w.shares = append(w.shares, newShare(i))
 	}
@@ -49,7 +57,11 @@ func newWorld(ctx context.Context, stack *localstack.Stack, duration time.Durati
 			return nil, err
 		}
 	}
-	var err error
+	queue, err := w.queue.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(queueName)})
+	if err != nil {
+		return nil, err
+	}
+	w.queueURL = *queue.QueueUrl
 	if w.search, err = opensearch.Connect(opensearch.Connection{URLs: []string{stack.OpenSearch}}); err != nil {
 		return nil, err
 	}
@@ -63,6 +75,17 @@ func newWorld(ctx context.Context, stack *localstack.Stack, duration time.Durati
 func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel(nil) // before Wait
+
+	for range receivers {
+		running.Go(func() {
+			if err := w.receive(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("receive messages: %w", err))
+			}
+		})
+	}
 	p := &pace{rate: 500}
 	limit := rate.NewLimiter(rate.Limit(p.rate), writers*perCall)
 	begin := time.Now()
@@ -109,6 +132,7 @@ func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) 
 
 const (
 	lookEvery = 2 * time.Second // between two looks at the daemon
+	mostRate  = 10_000          // writes a second, more than DynamoDB Local takes
 	mostLag   = 2000            // records that may wait before the writer makes way
 	patience  = 3 * time.Minute // for the lag to return to 0 after the last write
 	restTime  = time.Minute

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 
 	"golang.org/x/time/rate"
@@ -123,28 +122,16 @@ func (w *world) writeOnce(ctx context.Context, s *share) error {
 	return nil
 }
 
-// mailbox is the queue of the daemon's messages.
+// mailbox is the messages that were received.
 type mailbox struct {
 	mu  sync.Mutex
 	got map[string]int
-	err error // a message that is no change
 }
 
-// ServeHTTP takes messages in SQS's protocol.
-func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	local.ServeQueue(w, r, func(_ string, messages []local.Message) bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		for _, one := range messages {
-			text, err := readChange(one.MessageBody)
-			if err != nil {
-				m.err = err
-				continue
-			}
-			m.got[text]++
-		}
-		return true
-	})
+func (m *mailbox) add(body string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.got[body]++
 }
 
 func (m *mailbox) different() int {
