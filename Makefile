@@ -114,7 +114,7 @@ servers: ## DynamoDB Local, ElasticMQ and OpenSearch until Ctrl-C; prints the va
 ratios: ## Speed beside today's usual ways, one line each, under a minute
 	@go run ./bench/ratios
 
-coldstart: ## A Lambda function's start beside a hand-written one and a hello-world, one line each
+coldstart: ## A Lambda function's start beside a hand-written one, one line each
 	@go run ./bench/coldstart
 
 figures: ## A whole daemon on DynamoDB Local: start, pick-up, backlog, memory; one line each, minutes

@@ -63,8 +63,7 @@ func (e *permanentError) Unwrap() error { return e.Err }
 
 // IsPermanent reports whether err is, or wraps, a Permanent.
 func IsPermanent(err error) bool {
-	var p *permanentError
-	return errors.As(err, &p)
+	return errors.As(err, new(*permanentError))
 }
 
 // Remaining says that part of the work is durable. Later calls for the record go

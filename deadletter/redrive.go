@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -370,18 +369,5 @@ func call(ctx context.Context, rt *sluice.Route, rec *sluice.Record) error {
 		ctx, cancel = context.WithTimeout(ctx, rt.Timeout)
 		defer cancel()
 	}
-	result := make(chan error, 1)
-	go func() {
-		var err error
-		returned := false
-		defer func() {
-			if !returned { // panic, or Goexit, which recover cannot see
-				err = &outcomes.Panic{Value: recover(), Stack: debug.Stack()}
-			}
-			result <- err
-		}()
-		err = rt.Handler(ctx, rec)
-		returned = true
-	}()
-	return <-result
+	return <-outcomes.Go(func() error { return rt.Handler(ctx, rec) })
 }

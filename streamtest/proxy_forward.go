@@ -2,14 +2,14 @@ package streamtest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // spoiler sends a proxy's requests to the server, with faults.
@@ -66,7 +66,7 @@ func (p spoiler) spoil(f *ProxyFault, req *http.Request, body []byte) (*http.Res
 	if f.Delay > 0 || f.DelayAnswer > 0 {
 		p.count(&p.counts.Delayed)
 	}
-	if err := pause(req.Context(), f.Delay); err != nil {
+	if err := backoff.Sleep(req.Context(), f.Delay); err != nil {
 		return nil, err
 	}
 	switch {
@@ -81,7 +81,7 @@ func (p spoiler) spoil(f *ProxyFault, req *http.Request, body []byte) (*http.Res
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(req.Context(), f.DelayAnswer); err != nil {
+	if err := backoff.Sleep(req.Context(), f.DelayAnswer); err != nil {
 		return nil, err
 	}
 	switch {
@@ -172,18 +172,3 @@ func ownAnswer(req *http.Request, status int, header http.Header, body []byte) *
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errBroken }
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

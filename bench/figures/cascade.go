@@ -24,64 +24,49 @@ const (
 	cascadeRows  = 50_000
 	limitedRows  = 10_000               // each is a request
 	cascadeCalls = 5 * time.Millisecond // of the service, each
-
-	// The service's capacity in write units per second: more than either side
-	// reaches, and so little that ours must keep to it.
-	ampleCapacity  = 100_000
-	scarceCapacity = 10_000
 )
 
 // cascadeFigures deletes the children of one parent, by the loop that people
 // write and by handlers/cascade with sinks/dynamodb, in turns.
 func (b *bench) cascadeFigures(ctx context.Context) error {
-	var loop, ours, limited, share, back []float64
+	var loop, ours, limited []float64
 	for round := range b.rounds {
 		for i := range 2 {
 			way, out := cascadeWay(b.loopCascade), &loop
 			if (i+round)%2 > 0 {
 				way, out = byStore(cascade.Limit{}), &ours
 			}
-			rate, s, err := b.cascade(ctx, cascadeRows, ampleCapacity, way)
+			rate, s, err := b.cascade(ctx, cascadeRows, way)
 			if err != nil {
 				return err
 			}
 			*out = append(*out, rate)
 			b.logf("%.0f rows/s in %d calls", rate, s.calls)
 		}
-		rate, s, err := b.cascade(ctx, limitedRows, ampleCapacity, byStore(cascade.Limit{Name: "version", From: "version"}))
+		rate, s, err := b.cascade(ctx, limitedRows, byStore(cascade.Limit{Name: "version", From: "version"}))
 		if err != nil {
 			return err
 		}
 		limited = append(limited, rate)
 		b.logf("%.0f rows/s by condition in %d calls", rate, s.calls)
-		rate, s, err = b.cascade(ctx, cascadeRows, scarceCapacity, byStore(cascade.Limit{}))
-		if err != nil {
-			return err
-		}
-		took := cascadeRows / rate
-		share = append(share, cascadeRows/(scarceCapacity*(took+1))) // a second's worth is in the budget at the start
-		back = append(back, float64(s.refused)/cascadeRows*100)
-		b.logf("%.0f rows/s of %d, %d were given back", rate, scarceCapacity, s.refused)
 	}
 	fmt.Printf("ratio cascade_delete %.1f\n", local.Median(ours)/local.Median(loop))
 	fmt.Printf("ratio cascade_delete_by_condition %.2f\n", local.Median(limited)/local.Median(loop))
-	fmt.Printf("ratio cascade_capacity_used %.3f\n", local.Median(share))
-	fmt.Printf("cost cascade_throttled_percent %.2f\n", local.Median(back))
 	return nil
 }
 
-type cascadeWay func(ctx context.Context, cfg aws.Config, capacity float64) error
+type cascadeWay func(ctx context.Context, cfg aws.Config) error
 
 // cascade measures one way, in rows a second.
-func (b *bench) cascade(ctx context.Context, rows int, capacity float64, way cascadeWay) (rate float64, s *cascadeService, err error) {
-	s = newCascadeService(rows, capacity, cascadeCalls)
+func (b *bench) cascade(ctx context.Context, rows int, way cascadeWay) (rate float64, s *cascadeService, err error) {
+	s = newCascadeService(rows, cascadeCalls)
 	server := httptest.NewServer(s)
 	defer server.Close()
 	begin := time.Now()
 	if err := way(ctx, aws.Config{
 		Region: "us-east-1", BaseEndpoint: &server.URL,
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-	}, capacity); err != nil {
+	}); err != nil {
 		return 0, s, err
 	}
 	took := time.Since(begin)
@@ -91,20 +76,13 @@ func (b *bench) cascade(ctx context.Context, rows int, capacity float64, way cas
 	return float64(rows) / took.Seconds(), s, nil
 }
 
-// byStore is the program of a user, which deletes each row under a limit. It gets a
-// budget only if capacity is scarce.
+// byStore is the program of a user, which deletes each row under a limit.
 func byStore(limit cascade.Limit) cascadeWay {
-	return func(ctx context.Context, cfg aws.Config, capacity float64) error {
-		return storeCascade(ctx, cfg, capacity, limit)
-	}
+	return func(ctx context.Context, cfg aws.Config) error { return storeCascade(ctx, cfg, limit) }
 }
 
-func storeCascade(ctx context.Context, cfg aws.Config, capacity float64, limit cascade.Limit) error {
-	var o dynamodb.Options
-	if capacity == scarceCapacity {
-		o.Budget = map[string]float64{"points": capacity}
-	}
-	store, err := dynamodb.New(cfg, o)
+func storeCascade(ctx context.Context, cfg aws.Config, limit cascade.Limit) error {
+	store, err := dynamodb.New(cfg, dynamodb.Options{})
 	if err != nil {
 		return err
 	}
@@ -126,7 +104,7 @@ func storeCascade(ctx context.Context, cfg aws.Config, capacity float64, limit c
 
 // loopCascade is the usual loop: pages of keys, deleted 25 at a time, one request
 // after another, and unprocessed keys once more.
-func (b *bench) loopCascade(ctx context.Context, cfg aws.Config, _ float64) error {
+func (b *bench) loopCascade(ctx context.Context, cfg aws.Config) error {
 	client := sdk.NewFromConfig(cfg)
 	pages := sdk.NewQueryPaginator(client, &sdk.QueryInput{
 		TableName: aws.String("points"), ConsistentRead: aws.Bool(true),

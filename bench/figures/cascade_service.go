@@ -13,31 +13,21 @@ import (
 )
 
 // cascadeService answers as DynamoDB does for one partition of a table
-// "points": every call takes a time, and writes beyond a capacity are given
-// back. A delete is one unit.
+// "points": every call takes a time.
 type cascadeService struct {
-	took     time.Duration
-	capacity float64
+	took time.Duration
 
-	mu      sync.Mutex
-	gone    []bool // by number of the row
-	left    int
-	level   float64 // units that there are
-	at      time.Time
-	calls   int
-	refused int // writes that were given back
+	mu    sync.Mutex
+	gone  []bool // by number of the row
+	left  int
+	calls int
 }
-
-// savedUp is how many seconds' worth of units the service saves up. DynamoDB
-// has 300; here it is as little as leaves room, beyond the second that a Store's
-// budget saves up, for requests that are under way at once.
-const savedUp = 1.25
 
 // perPage is how many rows 1 MB has, of 200 bytes each.
 const perPage = 5000
 
-func newCascadeService(rows int, capacity float64, took time.Duration) *cascadeService {
-	return &cascadeService{took: took, capacity: capacity, gone: make([]bool, rows), left: rows, level: savedUp * capacity, at: time.Now()}
+func newCascadeService(rows int, took time.Duration) *cascadeService {
+	return &cascadeService{took: took, gone: make([]bool, rows), left: rows}
 }
 
 type rowKey map[string]map[string]string
@@ -83,43 +73,23 @@ func (s *cascadeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		fmt.Fprint(w, s.page(from, in.Limit))
 	case "DeleteItem": // the condition holds for all
-		if n := in.Key.number(); n >= 0 && n < len(s.gone) && !s.gone[n] {
-			s.gone[n] = true
-			s.left--
-		}
+		s.remove(in.Key)
 		fmt.Fprint(w, `{"ConsumedCapacity":{"TableName":"points","CapacityUnits":1}}`)
 	case "BatchWriteItem":
-		var back []string
-		done := 0
 		for _, write := range in.RequestItems["points"] {
-			n := write.DeleteRequest.Key.number()
-			if n < 0 || n >= len(s.gone) {
-				http.Error(w, "no such row", http.StatusBadRequest)
-				return
-			}
-			if !s.take() {
-				back = append(back, `{"DeleteRequest":{"Key":`+rowJSON(n)+`}}`)
-				continue
-			}
-			done++
-			if !s.gone[n] {
-				s.gone[n] = true
-				s.left--
-			}
+			s.remove(write.DeleteRequest.Key)
 		}
-		s.refused += len(back)
-		if done == 0 {
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"The level of configured provisioned throughput for the table was exceeded."}`)
-			return
-		}
-		unprocessed := ""
-		if len(back) > 0 {
-			unprocessed = `"points":[` + strings.Join(back, ",") + `]`
-		}
-		fmt.Fprintf(w, `{"UnprocessedItems":{%s},"ConsumedCapacity":[{"TableName":"points","CapacityUnits":%d}]}`, unprocessed, done)
+		fmt.Fprintf(w, `{"UnprocessedItems":{},"ConsumedCapacity":[{"TableName":"points","CapacityUnits":%d}]}`, len(in.RequestItems["points"]))
 	default:
 		http.Error(w, "no such action: "+action, http.StatusBadRequest)
+	}
+}
+
+// remove deletes a row; the caller holds the lock.
+func (s *cascadeService) remove(key rowKey) {
+	if n := key.number(); n >= 0 && n < len(s.gone) && !s.gone[n] {
+		s.gone[n] = true
+		s.left--
 	}
 }
 
@@ -140,16 +110,4 @@ func (s *cascadeService) page(from, limit int) string {
 		}
 	}
 	return fmt.Sprintf(`{"Count":%d,"Items":[%s]%s}`, len(items), strings.Join(items, ","), next)
-}
-
-// take takes a unit if there is one.
-func (s *cascadeService) take() bool {
-	now := time.Now()
-	s.level = min(s.level+s.capacity*now.Sub(s.at).Seconds(), savedUp*s.capacity)
-	s.at = now
-	if s.level < 1 {
-		return false
-	}
-	s.level--
-	return true
 }

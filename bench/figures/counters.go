@@ -32,6 +32,8 @@ const (
 	counters = ofMaps + ofUsers
 	perUnit  = 2 // counters of a record
 
+	ofRound = 4000 // records that are counted in a transaction each
+
 	// counting is how many records are being counted at a time. A handler that
 	// waits in a sink gives its place to another, so that a flow has as many of
 	// them as its window has records, 4,096.
@@ -81,7 +83,7 @@ func (b *bench) counterFigures(ctx context.Context) error {
 	// warm up.
 	best, bestRate := 0, 0.0
 	for _, n := range []int{64, 1, 2, 4, 8, 16, 32, 64, counting} {
-		rate, err := c.run(ctx, n, b.counted/2, each)
+		rate, err := c.run(ctx, n, ofRound/2, each)
 		if err != nil {
 			return fmt.Errorf("a transaction for each record, %d at a time: %w", n, err)
 		}
@@ -90,16 +92,16 @@ func (b *bench) counterFigures(ctx context.Context) error {
 			best, bestRate = n, rate
 		}
 	}
-	if _, err := c.run(ctx, counting, b.counted, once); err != nil {
+	if _, err := c.run(ctx, counting, ofRound, once); err != nil {
 		return fmt.Errorf("Once: %w", err)
 	}
 	var ratios []float64
 	for range b.rounds {
-		theirs, err := c.run(ctx, best, b.counted, each)
+		theirs, err := c.run(ctx, best, ofRound, each)
 		if err != nil {
 			return fmt.Errorf("a transaction for each record: %w", err)
 		}
-		ours, err := c.run(ctx, counting, 4*b.counted, once)
+		ours, err := c.run(ctx, counting, 4*ofRound, once)
 		if err != nil {
 			return fmt.Errorf("Once: %w", err)
 		}

@@ -19,11 +19,12 @@ import (
 // is looked at.
 const restAfter = 2 * time.Second
 
+const records = 100_000 // in the backlog, a multiple of keys
+
 // drained is one program's reading of the backlog.
 type drained struct {
 	took, cpu float64 // seconds; from the end of the first page to the last record, and in all
-	bytes     int64
-	rss, peak float64 // bytes; of the daemon
+	rss       float64 // bytes; of the daemon
 }
 
 // drainFigures writes the backlog and has the programs read it. Reader and
@@ -51,12 +52,12 @@ func (b *bench) drainFigures(ctx context.Context) error {
 			switch name {
 			case "daemon":
 				cpu, rss = append(cpu, d.cpu), append(rss, d.rss)
-				b.logf("daemon: %.2f s, CPU %.2f s, memory %.1f MB, at most %.1f MB", d.took, d.cpu, d.rss/1e6, d.peak/1e6)
+				b.logf("daemon: %.2f s, CPU %.2f s, memory %.1f MB", d.took, d.cpu, d.rss/1e6)
 			case "loop":
 				loopCPU = append(loopCPU, d.cpu)
 				b.logf("loop: %.2f s, CPU %.2f s", d.took, d.cpu)
 			case "raw":
-				b.logf("raw: %.2f s, CPU %.2f s; %d bytes a record", d.took, d.cpu, d.bytes/int64(b.records))
+				b.logf("raw: %.2f s, CPU %.2f s", d.took, d.cpu)
 			}
 		}
 		speed = append(speed, took["raw"]/took["daemon"])
@@ -73,9 +74,6 @@ func (b *bench) drainFigures(ctx context.Context) error {
 // backlog writes a table's items, gives it a stream, and changes each item over
 // and over.
 func (b *bench) backlog(ctx context.Context, table string) (stream string, err error) {
-	if b.records <= 0 || b.records%keys != 0 {
-		return "", fmt.Errorf("-records is %d: want a multiple of %d", b.records, keys)
-	}
 	begin := time.Now()
 	if err := b.service.createTable(ctx, table); err != nil {
 		return "", err
@@ -86,7 +84,7 @@ func (b *bench) backlog(ctx context.Context, table string) (stream string, err e
 	if stream, err = b.service.enableStream(ctx, table); err != nil {
 		return "", err
 	}
-	if err := b.service.fill(ctx, table, 1, 1+b.records/keys); err != nil {
+	if err := b.service.fill(ctx, table, 1, 1+records/keys); err != nil {
 		return "", err
 	}
 	b.logf("backlog written in %.1f s", time.Since(begin).Seconds())
@@ -95,7 +93,7 @@ func (b *bench) backlog(ctx context.Context, table string) (stream string, err e
 
 // drain has one program read the backlog.
 func (b *bench) drain(ctx context.Context, name, table, stream, state string) (d drained, err error) {
-	records := fmt.Sprintf("%s=%d", tell.EnvRecords, b.records)
+	records := fmt.Sprintf("%s=%d", tell.EnvRecords, records)
 	var c *child
 	if name == "daemon" {
 		c, err = b.daemon(ctx, state, poller.TrimHorizon, records, table)
@@ -115,10 +113,9 @@ func (b *bench) drain(ctx context.Context, name, table, stream, state string) (d
 	}
 	d.took = time.Duration(l.Drained.Last - l.Drained.First).Seconds()
 	d.cpu = time.Duration(l.Drained.CPU).Seconds()
-	d.bytes = l.Drained.Bytes
 	if name == "daemon" {
 		time.Sleep(restAfter)
-		if d.rss, d.peak, err = local.Memory(c.Pid()); err != nil {
+		if d.rss, err = local.Memory(c.Pid()); err != nil {
 			return d, err
 		}
 		defer os.Remove(b.path(state)) //nolint:errcheck // in a temporary folder

@@ -19,6 +19,8 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
+const documentCount = 50_000 // written in each turn
+
 // openSearchFigures writes the same documents to an OpenSearch by the sink and
 // by BulkIndexer, each with its defaults, into an index made for each turn. The
 // client's CPU time is this process's; the server is another one.
@@ -52,7 +54,7 @@ func (b *bench) openSearchFigures(ctx context.Context) error {
 		if err := client.Call(ctx, "PUT", "/"+index, []byte(settings), nil); err != nil {
 			return 0, 0, err
 		}
-		ops := sluicebench.Documents(index, b.documents)
+		ops := sluicebench.Documents(index, documentCount)
 		begin, spent := time.Now(), local.CPU()
 		if err := by(ctx, ops); err != nil {
 			return 0, 0, err

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -60,7 +59,7 @@ func (b *bench) pageFigures(ctx context.Context) error {
 	if err := allShards(ctx, address); err != nil {
 		return d.Failure(err)
 	}
-	alone, err := d.usage(ctx)
+	alone, err := d.usage(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -85,7 +84,7 @@ func (b *bench) pageFigures(ctx context.Context) error {
 			fmt.Printf("cost page_first_paint_ms %.0f\n", local.Median(paints))
 		}
 	}
-	viewed, err := d.usage(ctx)
+	viewed, err := d.usage(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -173,8 +172,8 @@ func asked(ctx context.Context, method, address, path string, into any) error {
 // usage is the resident bytes of a program, and the share of a processor that it takes.
 type usage struct{ memory, percent float64 }
 
-func (c *child) usage(ctx context.Context) (u usage, err error) {
-	before, err := ticks(c.Pid())
+func (c *child) usage(ctx context.Context, address string) (u usage, err error) {
+	before, err := local.Metrics(ctx, address)
 	if err != nil {
 		return u, err
 	}
@@ -182,33 +181,12 @@ func (c *child) usage(ctx context.Context) (u usage, err error) {
 	if err := backoff.Sleep(ctx, pageRest); err != nil {
 		return u, err
 	}
-	after, err := ticks(c.Pid())
+	after, err := local.Metrics(ctx, address)
 	if err != nil {
 		return u, err
 	}
-	u.percent = 100 * (after - before) / time.Since(begin).Seconds()
-	u.memory, _, err = local.Memory(c.Pid())
+	const cpu = "process_cpu_seconds_total"
+	u.percent = 100 * (after[cpu] - before[cpu]) / time.Since(begin).Seconds()
+	u.memory, err = local.Memory(c.Pid())
 	return u, err
-}
-
-// ticks returns the CPU time of a process in seconds, from /proc/PID/stat of Linux, whose
-// fields 14 and 15 are hundredths of a second: man 5 proc_pid_stat.
-func ticks(pid int) (seconds float64, err error) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // behind the name
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat is %q", pid, stat)
-	}
-	for _, f := range fields[11:13] {
-		n, err := strconv.ParseFloat(f, 64)
-		if err != nil {
-			return 0, err
-		}
-		seconds += n / 100
-	}
-	return seconds, nil
 }

@@ -4,15 +4,11 @@ package main
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // of the protocol of SQS
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -122,34 +118,8 @@ func (s *sends) note(queue string) {
 }
 
 func (s *sends) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	type entry struct{ Id, MessageBody string }
-	var in struct {
-		QueueName, QueueUrl, MessageBody string
-		Entries                          []entry
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil || json.Unmarshal(body, &in) != nil {
-		http.Error(w, "no request of SQS", http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	sum := func(body string) string { return fmt.Sprintf("%x", md5.Sum([]byte(body))) } //nolint:gosec // of the protocol
-	var out any
-	switch _, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); action {
-	case "GetQueueUrl":
-		out = map[string]string{"QueueUrl": "http://" + r.Host + "/1/" + in.QueueName}
-	case "GetQueueAttributes":
-		out = map[string]any{"Attributes": map[string]string{}}
-	case "SendMessage":
-		s.note(in.QueueUrl[strings.LastIndexByte(in.QueueUrl, '/')+1:])
-		out = map[string]string{"MessageId": "m", "MD5OfMessageBody": sum(in.MessageBody)}
-	default:
-		s.note(in.QueueUrl[strings.LastIndexByte(in.QueueUrl, '/')+1:])
-		var done []map[string]string
-		for _, e := range in.Entries {
-			done = append(done, map[string]string{"Id": e.Id, "MessageId": "m", "MD5OfMessageBody": sum(e.MessageBody)})
-		}
-		out = map[string]any{"Successful": done, "Failed": []any{}}
-	}
-	_ = json.NewEncoder(w).Encode(out) // the client may have gone
+	local.ServeQueue(w, r, func(queue string, _ []local.Message) bool {
+		s.note(queue)
+		return true
+	})
 }

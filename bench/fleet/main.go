@@ -28,78 +28,61 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/internal/fleettest"
 	"github.com/sluicehq/sluice/internal/localstack"
 )
 
 func main() {
-	log.SetFlags(0)
 	var b bench
 	flag.BoolVar(&b.verbose, "v", false, "print what is behind the figures too")
 	flag.IntVar(&b.rounds, "rounds", 3, "of each measurement but those at rest")
-	flag.IntVar(&b.shards, "shards", 256, "of the stream, where 4 workers share it")
-	flag.IntVar(&b.many, "many", 1000, "shards of one worker whose memory is measured")
-	flag.DurationVar(&b.rest, "rest", time.Minute, "how long requests at rest are counted")
-	flag.DurationVar(&b.patience, "patience", 20*time.Second, "for workers to share shards, take over or handle records")
 	only := flag.String("only", "", "measure only `start`, takeover, scale, handoff, rest or memory")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := b.run(ctx, *only)
-	stop()
-	if err != nil {
-		log.Fatal("fleet: ", err)
-	}
+	local.Main("fleet", func(ctx context.Context) error { return b.run(ctx, *only) })
 }
 
 const (
-	workers  = 4           // share the stream
-	coldTime = time.Minute // in which a server that was just started is slow
+	workers    = 4                // share the stream
+	shards     = 256              // of it
+	manyShards = 1000             // of one worker whose memory is measured
+	restTime   = time.Minute      // in which requests at rest are counted
+	patience   = 20 * time.Second // for workers to share shards, take over or handle records
+	coldTime   = time.Minute      // in which a server that was just started is slow
 )
 
 // bench is shared by the figures.
 type bench struct {
-	verbose              bool
-	rounds, shards, many int
-	rest, patience       time.Duration
+	verbose bool
+	rounds  int
 
 	program, dir, dynamoDB string
 	fleets                 atomic.Int64 // made so far
 }
 
-type part struct {
-	name    string
-	measure func(context.Context) error
-}
-
-func (b *bench) run(ctx context.Context, only string) (err error) {
+func (b *bench) run(ctx context.Context, only string) error {
 	begin := time.Now()
-	parts := []part{{"start", b.start}, {"takeover", b.takeover}, {"scale", b.scale}, {"handoff", b.handoff}, {"rest", b.atRest}, {"memory", b.memory}}
-	if only != "" {
-		parts = slices.DeleteFunc(parts, func(p part) bool { return p.name != only })
-		if len(parts) == 0 {
-			return fmt.Errorf("-only is %q: want start, takeover, scale, handoff, rest or memory", only)
-		}
+	parts, err := local.Only(only, []local.Part{
+		{Name: "start", Measure: b.start}, {Name: "takeover", Measure: b.takeover}, {Name: "scale", Measure: b.scale},
+		{Name: "handoff", Measure: b.handoff}, {Name: "rest", Measure: b.atRest}, {Name: "memory", Measure: b.memory},
+	})
+	if err != nil {
+		return err
 	}
-	if b.rounds < 1 || b.shards < workers || b.many < 1 || b.rest < time.Second || b.patience < time.Second {
-		return fmt.Errorf("-rounds, -shards, -many, -rest and -patience are %d, %d, %d, %v and %v: want 1, %d, 1, 1s and 1s at least",
-			b.rounds, b.shards, b.many, b.rest, b.patience, workers)
+	if b.rounds < 1 {
+		return fmt.Errorf("-rounds is %d: want 1 at least", b.rounds)
 	}
 	if b.dir, err = os.MkdirTemp("", "sluice-fleet-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(b.dir) //nolint:errcheck // a temporary folder
 	b.program = filepath.Join(b.dir, "sluice")
-	if err := fleettest.Build(ctx, b.program, "-trimpath", "-ldflags=-s -w"); err != nil {
+	if err := local.Build(ctx, b.program, "cmd/sluice"); err != nil {
 		return err
 	}
 	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, NoSQS: true, Benchmark: true})
@@ -108,7 +91,7 @@ func (b *bench) run(ctx context.Context, only string) (err error) {
 	}
 	defer stack.Stop()
 	b.dynamoDB = stack.DynamoDB
-	if err := b.with(ctx, b.shards, func(ctx context.Context, f *fleet) error {
+	if err := b.with(ctx, shards, func(ctx context.Context, f *fleet) error {
 		f.patience = max(f.patience, coldTime)
 		_, err := f.share(ctx, 1)
 		return err
@@ -120,13 +103,13 @@ func (b *bench) run(ctx context.Context, only string) (err error) {
 	var errs []error
 	for _, part := range parts {
 		since := time.Now()
-		if err := part.measure(ctx); err != nil {
+		if err := part.Measure(ctx); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			errs = append(errs, fmt.Errorf("%s: %w", part.name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", part.Name, err))
 		}
-		b.logf("%s took %.1f s", part.name, time.Since(since).Seconds())
+		b.logf("%s took %.1f s", part.Name, time.Since(since).Seconds())
 	}
 	return errors.Join(errs...)
 }
@@ -142,7 +125,7 @@ func (b *bench) with(ctx context.Context, shards int, measure func(context.Conte
 	if err != nil {
 		return err
 	}
-	err = measure(ctx, &fleet{Fleet: f, items: fleettest.OnePerShard(shards), patience: b.patience})
+	err = measure(ctx, &fleet{Fleet: f, items: fleettest.OnePerShard(shards), patience: patience})
 	return errors.Join(err, f.Close())
 }
 

@@ -28,14 +28,14 @@ func (b *bench) atRest(ctx context.Context) error {
 			if !equally {
 				b.logf("%d workers do not share the shards equally", n)
 			}
-			*into, err = f.requests(ctx, b.rest)
+			*into, err = f.requests(ctx, restTime)
 			return err
 		}
 	}
 	var errs [2]error
 	var both sync.WaitGroup
 	both.Go(func() { errs[0] = b.with(ctx, 1, measure(1, &one)) })
-	both.Go(func() { errs[1] = b.with(ctx, b.shards, measure(workers, &four)) })
+	both.Go(func() { errs[1] = b.with(ctx, shards, measure(workers, &four)) })
 	both.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
@@ -62,19 +62,18 @@ func (f *fleet) requests(ctx context.Context, during time.Duration) (perMinute f
 
 // memory looks at a worker with many shards.
 func (b *bench) memory(ctx context.Context) error {
-	return b.with(ctx, b.many, func(ctx context.Context, f *fleet) error {
+	return b.with(ctx, manyShards, func(ctx context.Context, f *fleet) error {
 		if _, err := f.share(ctx, 1); err != nil {
 			return err
 		}
 		if err := backoff.Sleep(ctx, memoryAfter); err != nil {
 			return err
 		}
-		now, most, err := local.Memory(f.workers[0].Pid())
+		now, err := local.Memory(f.workers[0].Pid())
 		if err != nil {
 			return err
 		}
 		fmt.Printf("cost fleet_rss_mb %.1f\n", now/1e6)
-		b.logf("with %d shards; %.1f MB at most", b.many, most/1e6)
 		return nil
 	})
 }

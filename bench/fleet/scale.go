@@ -19,7 +19,7 @@ import (
 func (b *bench) scale(ctx context.Context) error {
 	var took []float64
 	for range b.rounds {
-		if err := b.with(ctx, b.shards, func(ctx context.Context, f *fleet) error {
+		if err := b.with(ctx, shards, func(ctx context.Context, f *fleet) error {
 			begin, err := f.join(ctx)
 			took = append(took, time.Since(begin).Seconds())
 			return err
@@ -28,7 +28,7 @@ func (b *bench) scale(ctx context.Context) error {
 		}
 	}
 	fmt.Printf("cost fleet_scale_out_s %.2f\n", local.Median(took))
-	b.logf("%d shards were balanced in %s s", b.shards, list(took))
+	b.logf("%d shards were balanced in %s s", shards, list(took))
 	return nil
 }
 

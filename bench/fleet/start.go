@@ -14,7 +14,7 @@ import (
 func (b *bench) start(ctx context.Context) error {
 	var first, again []float64
 	for range b.rounds {
-		if err := b.with(ctx, b.shards, func(ctx context.Context, f *fleet) error {
+		if err := b.with(ctx, shards, func(ctx context.Context, f *fleet) error {
 			for _, took := range []*[]float64{&first, &again} {
 				begun, err := f.begin(ctx)
 				if err != nil {

@@ -16,7 +16,7 @@ import (
 func (b *bench) takeover(ctx context.Context) error {
 	var took []float64
 	for range b.rounds {
-		if err := b.with(ctx, b.shards, func(ctx context.Context, f *fleet) error {
+		if err := b.with(ctx, shards, func(ctx context.Context, f *fleet) error {
 			if _, err := f.share(ctx, workers); err != nil {
 				return err
 			}

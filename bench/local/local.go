@@ -37,18 +37,6 @@ func Call(ctx context.Context, url, action string, request []byte, out any) erro
 	return json.Unmarshal(body, out)
 }
 
-// Metrics returns the text of a daemon's /metrics, which listens at address.
-func Metrics(ctx context.Context, address string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		return "", err
-	}
-	body, err := do(req)
-	return string(body), err
-}
-
 func do(req *http.Request) ([]byte, error) {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -22,17 +22,13 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Memory returns the resident size of a process now, and at its largest, in
-// bytes.
-func Memory(pid int) (now, most float64, err error) {
+// Memory returns the resident size of a process, in bytes.
+func Memory(pid int) (float64, error) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return 0, 0, fmt.Errorf("resident memory is available on Linux only: %w", err)
+		return 0, fmt.Errorf("resident memory is available on Linux only: %w", err)
 	}
-	if now, err = kibibytes(string(status), "VmRSS:"); err == nil {
-		most, err = kibibytes(string(status), "VmHWM:")
-	}
-	return now, most, err
+	return kibibytes(string(status), "VmRSS:")
 }
 
 func kibibytes(status, name string) (float64, error) {

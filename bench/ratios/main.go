@@ -6,13 +6,9 @@
 //	ratio lambda_decode_route <times>    aws-lambda-go's events + json.Unmarshal + switch
 //	ratio lambda_decode_project <times>  … + conversion to a map + json.Marshal of the new image
 //	ratio getrecords_route <times>       the SDK's GetRecords over loopback HTTP + switch
-//	ratio bulk_encode <times>            opensearchutil.BulkIndexer; 1 KB documents with ids and versions, a request a call
-//	ratio bulk_encode_many <times>       the same, several requests a call
+//	ratio bulk_encode <times>            opensearchutil.BulkIndexer; 1 KB documents with ids and versions
 //	ratio record_to_acked_document <times>  the first of these + conversion to a map + json.Marshal + BulkIndexer
 //	ratio record_to_acked_by_sequence <times>  the same, by sequence: ours alone puts a mark into each document
-//	cost flow_router_ns <ns>             of a record, from Submit to the watermark
-//	cost flow_router_allocs <n>          of a record, the same way
-//	cost decode_allocs <n>               of a record, in a page of 100
 //
 // Records are MODIFYs of 1.5 KB with both images. It runs on one processor and
 // counts the CPU time of the process, garbage collection and loopback server
@@ -31,10 +27,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/bench"
 	"github.com/sluicehq/sluice/bench/local"
-	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/benchdata"
 )
 
@@ -45,7 +39,6 @@ const (
 	perPage  = 500 // about 1 MB
 
 	perBulk   = 900     // documents of a call that is one request
-	manyBulk  = 4000    // … that is five
 	bulkBytes = 1 << 20 // of a request
 )
 
@@ -78,10 +71,6 @@ func run(ctx context.Context, verbose bool) error {
 	if err != nil {
 		return err
 	}
-	many, err := bench.NewBulk(url, manyBulk, bulkBytes)
-	if err != nil {
-		return err
-	}
 
 	for _, c := range []struct {
 		name        string
@@ -94,7 +83,6 @@ func run(ctx context.Context, verbose bool) error {
 		{"record_to_acked_document", perPage, func() (int, error) { return bulk.UsualEvent(ctx, large) }, func() (int, error) { return bulk.Event(ctx, large) }},
 		{"record_to_acked_by_sequence", perPage, func() (int, error) { return bulk.UsualEvent(ctx, large) }, func() (int, error) { return bulk.EventBySequence(ctx, large) }},
 		{"bulk_encode", perBulk, func() (int, error) { return bulk.Usual(ctx) }, func() (int, error) { return bulk.Sink(ctx) }},
-		{"bulk_encode_many", manyBulk, func() (int, error) { return many.Usual(ctx) }, func() (int, error) { return many.Sink(ctx) }},
 	} {
 		var ratios, usual, ours []float64
 		for range rounds {
@@ -114,11 +102,6 @@ func run(ctx context.Context, verbose bool) error {
 				local.Median(usual), local.Median(ours), slices.Min(ratios), slices.Max(ratios))
 		}
 	}
-	if err := flowCost(ctx); err != nil {
-		return err
-	}
-	n := mallocs(func() { _, _ = sluice.DecodeEvent(event) })
-	fmt.Printf("cost decode_allocs %.2f\n", n/perEvent)
 	return nil
 }
 
@@ -143,50 +126,4 @@ func perRecord(f func() (int, error), records int) (float64, error) {
 			return float64(spent.Nanoseconds()) / float64(calls*records), nil
 		}
 	}
-}
-
-// flowCost measures records that are decoded already and whose handlers do
-// nothing.
-func flowCost(ctx context.Context) error {
-	const pages = 40
-	page, err := sluice.DecodeEvent(benchdata.Event(benchdata.Modify, perPage))
-	if err != nil {
-		return err
-	}
-	once := func() error {
-		f := flow.Open(ctx, bench.NewWay().Router, flow.Options{})
-		for range pages {
-			if _, err := f.Submit(ctx, page.Records...); err != nil {
-				return err
-			}
-		}
-		n, err := f.Close(ctx)
-		if err == nil && n != pages*perPage {
-			err = fmt.Errorf("%d of %d records settled", n, pages*perPage)
-		}
-		return err
-	}
-	var times, allocs []float64
-	for range rounds {
-		var err error
-		begin := local.CPU()
-		n := mallocs(func() { err = once() })
-		if err != nil {
-			return fmt.Errorf("flow: %w", err)
-		}
-		times = append(times, float64((local.CPU()-begin).Nanoseconds())/(pages*perPage))
-		allocs = append(allocs, n/(pages*perPage))
-	}
-	fmt.Printf("cost flow_router_ns %.0f\n", local.Median(times))
-	fmt.Printf("cost flow_router_allocs %.2f\n", local.Median(allocs))
-	return nil
-}
-
-// mallocs returns how many objects f allocates.
-func mallocs(f func()) float64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return float64(after.Mallocs - before.Mallocs)
 }

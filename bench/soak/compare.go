@@ -54,7 +54,7 @@ func (w *world) compare(ctx context.Context) (wrong []error, err error) {
 	}
 	w.mail.mu.Lock()
 	missing, unknown, twice := compareMessages(sent, w.mail.got)
-	fmt.Printf("soak messages %d\nsoak messages_twice %d\n", len(w.mail.got), twice)
+	fmt.Printf("soak messages_twice %d\n", twice)
 	w.mail.mu.Unlock()
 	wrong = append(wrong, tell("changes have no message", missing)...)
 	wrong = append(wrong, tell("messages are of no change", unknown)...)
@@ -67,12 +67,10 @@ func (w *world) compare(ctx context.Context) (wrong []error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	found, different := compareDocuments(all, docs)
-	fmt.Printf("soak documents %d\n", found)
-	wrong = append(wrong, tell("documents are not what their item is", different)...)
+	wrong = append(wrong, tell("documents are not what their item is", compareDocuments(all, docs))...)
 
 	kept := make(map[string]numbers)
-	for i := range w.o.parents {
+	for i := range parents {
 		var out struct {
 			Item map[string]struct{ S, N string }
 		}
@@ -81,7 +79,6 @@ func (w *world) compare(ctx context.Context) (wrong []error, err error) {
 		}
 		kept[parentName(i)] = numbers{number(out.Item["items"].N), number(out.Item["total"].N)}
 	}
-	fmt.Printf("soak counters %d\n", len(kept))
 	return append(wrong, tell("parents have wrong numbers", compareNumbers(all, kept))...), nil
 }
 
@@ -112,14 +109,10 @@ func compareMessages(sent []string, got map[string]int) (missing, unknown []stri
 	return missing, unknown, twice
 }
 
-// compareDocuments returns how many documents are there and which differ from
-// their items.
-func compareDocuments(all []thing, docs []document.Doc) (found int, different []string) {
+// compareDocuments returns which documents differ from their items.
+func compareDocuments(all []thing, docs []document.Doc) (different []string) {
 	for i, t := range all {
 		d := docs[i]
-		if d.Found {
-			found++
-		}
 		var body struct {
 			Rev, Amount int64
 			Parent      string
@@ -134,7 +127,7 @@ func compareDocuments(all []thing, docs []document.Doc) (found int, different []
 			different = append(different, fmt.Sprintf("%s: its contents are not those of revision %d", t.id, t.rev))
 		}
 	}
-	return found, different
+	return different
 }
 
 // numbers are those on a parent.

@@ -36,12 +36,3 @@ func startDaemon(ctx context.Context, binary, dir string, stack *localstack.Stac
 	}
 	return &daemon{p, address}, nil
 }
-
-// metrics asks the daemon for its series.
-func (d *daemon) metrics(ctx context.Context) (series, error) {
-	text, err := local.Metrics(ctx, d.address)
-	if err != nil {
-		return nil, err
-	}
-	return parseSeries(text)
-}

@@ -17,7 +17,6 @@
 //
 //	soak writes <n>                changes of items, each of them a record
 //	soak writes_per_s <n>
-//	soak rate_lowered <n>          times that the writer slowed down because the lag grew
 //	soak lag_most_records <n>      written, and not yet handled by every route
 //	soak lag_gone_s <s>            from the last write until every record was handled
 //	soak rss_second_mb <MB>        resident memory, median of the second fifth
@@ -25,15 +24,10 @@
 //	soak goroutines_early <n>      when all was handled and the writer rested, at the first fifth
 //	soak goroutines_end <n>        the same, at the end
 //	soak cpu_s_per_million <s>     CPU time of the daemon for a million records
-//	soak messages <n>              different ones
 //	soak messages_twice <n>        received more often than once
-//	soak documents <n>
-//	soak counters <n>              parents, each with two numbers
 //	soak wrong <n>                 how many checks failed
 //
 // The writer goes as fast as the servers take its writes and the daemon follows.
-// It slows down when more than -lag records wait. -records, spread over the time,
-// limits it; the default is more than DynamoDB Local takes in ten minutes.
 package main
 
 import (
@@ -41,54 +35,28 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/internal/localstack"
 )
 
 func main() {
-	log.SetFlags(0)
-	var o options
-	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long to write")
-	flag.IntVar(&o.items, "items", 2000, "that are written, changed and deleted over and over")
-	flag.IntVar(&o.parents, "parents", 50, "whose numbers are kept")
-	flag.IntVar(&o.records, "records", 1_000_000, "writes at most, spread over the time")
-	flag.IntVar(&o.lag, "lag", 2000, "records that may wait before the writer makes way")
-	flag.DurationVar(&o.every, "every", 2*time.Second, "how often the daemon is looked at")
-	flag.DurationVar(&o.patience, "patience", 3*time.Minute, "for the lag to return to 0 after the last write")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o)
-	stop()
-	if err != nil {
-		log.Fatal("soak: ", err)
-	}
+	duration := flag.Duration("duration", 10*time.Minute, "how long to write")
+	local.Main("soak", func(ctx context.Context) error { return run(ctx, *duration) })
 }
 
-type options struct {
-	duration, every, patience    time.Duration
-	items, parents, records, lag int
+func validate(duration time.Duration) error {
+	if least := max(10*lookEvery, 4*quietTime); duration < least {
+		return fmt.Errorf("-duration is %v: want %v at least, so that parts of it can be compared", duration, least)
+	}
+	return nil
 }
 
-func (o options) validate() error {
-	var errs []error
-	if least := max(10*o.every, 4*quietTime); o.duration < least || o.every <= 0 {
-		errs = append(errs, fmt.Errorf("-duration is %v: want %v at least with -every %v, so that parts of it can be compared", o.duration, least, o.every))
-	}
-	if o.items < writers*perCall || o.parents < 1 || o.records < 1 || o.lag < 1 {
-		errs = append(errs, fmt.Errorf("-items, -parents, -records and -lag are %d, %d, %d and %d: want %d items and 1 of the others at least", o.items, o.parents, o.records, o.lag, writers*perCall))
-	}
-	return errors.Join(errs...)
-}
-
-func run(ctx context.Context, o options) error {
-	if err := o.validate(); err != nil {
+func run(ctx context.Context, duration time.Duration) error {
+	if err := validate(duration); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "sluice-soak-")
@@ -97,9 +65,8 @@ func run(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	binary := filepath.Join(dir, "sluice")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "github.com/sluicehq/sluice/cmd/sluice")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build sluice: %w\n%s", err, out)
+	if err := local.Build(ctx, binary, "cmd/sluice"); err != nil {
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "sluice.yaml"), []byte(configuration), 0o600); err != nil {
 		return err
@@ -113,7 +80,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer stack.Stop()
 
-	w, err := newWorld(ctx, stack, o)
+	w, err := newWorld(ctx, stack, duration)
 	if err != nil {
 		return err
 	}

@@ -6,38 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/bench/local"
 )
 
-// series are values by name and labels, as /metrics writes them.
-type series map[string]float64
-
-func parseSeries(text string) (series, error) {
-	s := make(series)
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		i := strings.LastIndexByte(line, ' ')
-		if i < 0 {
-			return nil, fmt.Errorf("metrics: %q has no value", line)
-		}
-		v, err := strconv.ParseFloat(line[i+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("metrics: %q: %w", line, err)
-		}
-		s[line[:i]] = v
-	}
-	return s, nil
-}
-
 // handled is how many records every route has done.
-func (s series) handled() int {
+func handled(s local.Series) int {
 	least := math.MaxInt
 	for _, route := range routes {
 		n := 0.0
@@ -50,7 +26,7 @@ func (s series) handled() int {
 }
 
 // parked is how many records became dead letters.
-func (s series) parked() (n float64) {
+func parked(s local.Series) (n float64) {
 	for name, v := range s {
 		if strings.HasPrefix(name, `sluice_records_total{outcome="parked"`) {
 			n += v
@@ -68,8 +44,8 @@ type sample struct {
 	rss, goroutines float64 // bytes, and their number
 }
 
-func (w *world) sample(at time.Duration, m series) (sample, error) {
-	s := sample{at: at, lag: max(0, int(w.written.Load())-m.handled()), rss: m["process_resident_memory_bytes"], goroutines: m["go_goroutines"]}
+func (w *world) sample(at time.Duration, m local.Series) (sample, error) {
+	s := sample{at: at, lag: max(0, int(w.written.Load())-handled(m)), rss: m["process_resident_memory_bytes"], goroutines: m["go_goroutines"]}
 	if s.rss == 0 || s.goroutines == 0 {
 		return s, errors.New("the daemon's metrics lack process_resident_memory_bytes or go_goroutines: the first is there on Linux only")
 	}
@@ -131,8 +107,7 @@ func judge(samples []sample, whole time.Duration) (wrong []error) {
 
 // pace is how fast the writer may go, in writes a second.
 type pace struct {
-	rate, most float64
-	lowered    int
+	rate float64
 }
 
 // next adapts the rate to the lag and to the writes of the last second. The rate
@@ -141,10 +116,9 @@ type pace struct {
 func (p *pace) next(lag, bound int, written float64) float64 {
 	switch {
 	case lag > bound:
-		p.lowered++
 		p.rate = max(min(p.rate, written)*0.7, writers*perCall)
 	case written >= p.rate*0.8:
-		p.rate = min(p.rate*1.1, p.most)
+		p.rate = min(p.rate*1.1, mostRate)
 	}
 	return p.rate
 }

@@ -23,7 +23,7 @@ import (
 
 // world is the servers and the writes to them.
 type world struct {
-	o        options
+	duration time.Duration // of the writing
 	dynamoDB string
 	queue    *sqs.Client
 	queueURL string
@@ -35,13 +35,13 @@ type world struct {
 	mail    mailbox
 }
 
-func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, error) {
-	w := &world{o: o, dynamoDB: stack.DynamoDB, mail: mailbox{got: make(map[string]int)}}
+func newWorld(ctx context.Context, stack *localstack.Stack, duration time.Duration) (*world, error) {
+	w := &world{duration: duration, dynamoDB: stack.DynamoDB, mail: mailbox{got: make(map[string]int)}}
 	w.queue = sqs.NewFromConfig(aws.Config{
 		Region: "us-east-1", BaseEndpoint: &stack.SQS, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	})
 	for i := range writers {
-		w.shares = append(w.shares, newShare(i, o))
+		w.shares = append(w.shares, newShare(i))
 	}
 	for table, key := range map[string]string{itemsTable: "pk", parentsTable: "parent", markersTable: "pk"} {
 		stream := ""
@@ -52,7 +52,7 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 			return nil, err
 		}
 	}
-	for i := range o.parents {
+	for i := range parents {
 		if err := local.Call(ctx, w.dynamoDB, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"parent":{"S":%q}}}`, parentsTable, parentName(i)), nil); err != nil {
 			return nil, err
 		}
@@ -86,11 +86,10 @@ func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) 
 			}
 		})
 	}
-	p := &pace{rate: 500, most: float64(w.o.records) / w.o.duration.Seconds()}
-	p.rate = min(p.rate, p.most)
+	p := &pace{rate: 500}
 	limit := rate.NewLimiter(rate.Limit(p.rate), writers*perCall)
 	begin := time.Now()
-	writing, enough := context.WithDeadline(ctx, begin.Add(w.o.duration))
+	writing, enough := context.WithDeadline(ctx, begin.Add(w.duration))
 	defer enough()
 	var write sync.WaitGroup
 	for _, s := range w.shares {
@@ -111,7 +110,7 @@ func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) 
 	}
 	took := time.Since(begin)
 	writes := w.written.Load()
-	fmt.Printf("soak writes %d\nsoak writes_per_s %.0f\nsoak rate_lowered %d\n", writes, float64(writes)/took.Seconds(), p.lowered)
+	fmt.Printf("soak writes %d\nsoak writes_per_s %.0f\n", writes, float64(writes)/took.Seconds())
 	most := 0
 	for _, s := range samples {
 		most = max(most, s.lag)
@@ -126,13 +125,17 @@ func (w *world) soak(ctx context.Context, d *daemon) (wrong []error, err error) 
 	if err != nil {
 		return nil, err
 	}
-	wrong = append(wrong, judge(append(samples, last), w.o.duration)...)
+	wrong = append(wrong, judge(append(samples, last), w.duration)...)
 	more, err := w.compare(ctx)
 	return append(wrong, more...), err
 }
 
 const (
-	restTime = time.Minute
+	lookEvery = 2 * time.Second // between two looks at the daemon
+	mostRate  = 10_000          // writes a second, more than DynamoDB Local takes
+	mostLag   = 2000            // records that may wait before the writer makes way
+	patience  = 3 * time.Minute // for the lag to return to 0 after the last write
+	restTime  = time.Minute
 	// A flow ends the workers that had nothing to do when it next looks at them,
 	// every 7.5 s.
 	quietTime = 9 * time.Second
@@ -141,7 +144,7 @@ const (
 // watch looks at the daemon until the writing is over, and sets the pace.
 func (w *world) watch(writing context.Context, d *daemon, begin time.Time, p *pace, limit *rate.Limiter) ([]sample, error) {
 	var samples []sample
-	tick := time.NewTicker(w.o.every)
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	before, at, rested := int64(0), begin, false
 	told := time.Duration(0)
@@ -151,7 +154,7 @@ func (w *world) watch(writing context.Context, d *daemon, begin time.Time, p *pa
 			return samples, nil
 		case <-tick.C:
 		}
-		m, err := d.metrics(writing)
+		m, err := local.Metrics(writing, d.address)
 		if writing.Err() != nil {
 			return samples, nil
 		}
@@ -166,10 +169,10 @@ func (w *world) watch(writing context.Context, d *daemon, begin time.Time, p *pa
 		samples = append(samples, s)
 		if s.at-told >= time.Minute {
 			told = s.at
-			fmt.Fprintf(os.Stderr, "soak: %v of %v: %d writes, %d records wait, %.0f MB\n", s.at.Round(time.Second), w.o.duration, written, s.lag, s.rss/1e6)
+			fmt.Fprintf(os.Stderr, "soak: %v of %v: %d writes, %d records wait, %.0f MB\n", s.at.Round(time.Second), w.duration, written, s.lag, s.rss/1e6)
 		}
-		limit.SetLimit(rate.Limit(p.next(s.lag, w.o.lag, float64(written-before)/now.Sub(at).Seconds())))
-		if !rested && now.Sub(begin) >= w.o.duration/5 {
+		limit.SetLimit(rate.Limit(p.next(s.lag, mostLag, float64(written-before)/now.Sub(at).Seconds())))
+		if !rested && now.Sub(begin) >= w.duration/5 {
 			rested = true
 			s, err := w.rest(writing, d, begin)
 			if writing.Err() != nil {
@@ -191,11 +194,11 @@ func (w *world) rest(ctx context.Context, d *daemon, begin time.Time) (sample, e
 	w.gate.Lock()
 	defer w.gate.Unlock()
 	for since := time.Now(); time.Since(since) < restTime; {
-		m, err := d.metrics(ctx)
+		m, err := local.Metrics(ctx, d.address)
 		if err != nil {
 			return sample{}, fmt.Errorf("the daemon's metrics: %w", err)
 		}
-		if int64(m.handled()) >= w.written.Load() {
+		if int64(handled(m)) >= w.written.Load() {
 			return w.quiet(ctx, d, begin)
 		}
 		if err := backoff.Sleep(ctx, 200*time.Millisecond); err != nil {
@@ -210,7 +213,7 @@ func (w *world) quiet(ctx context.Context, d *daemon, begin time.Time) (sample, 
 	if err := backoff.Sleep(ctx, quietTime); err != nil {
 		return sample{}, err
 	}
-	m, err := d.metrics(ctx)
+	m, err := local.Metrics(ctx, d.address)
 	if err != nil {
 		return sample{}, fmt.Errorf("the daemon's metrics: %w", err)
 	}
@@ -223,15 +226,15 @@ func (w *world) quiet(ctx context.Context, d *daemon, begin time.Time) (sample, 
 func (w *world) settle(ctx context.Context, d *daemon) (wrong []error, err error) {
 	begin, writes := time.Now(), w.written.Load()
 	gone := false
-	for time.Since(begin) < w.o.patience {
-		m, err := d.metrics(ctx)
+	for time.Since(begin) < patience {
+		m, err := local.Metrics(ctx, d.address)
 		if err != nil {
 			return nil, fmt.Errorf("the daemon's metrics: %w", err)
 		}
-		if n := m.parked(); n > 0 {
+		if n := parked(m); n > 0 {
 			return []error{fmt.Errorf("%.0f records were parked as dead letters", n)}, nil
 		}
-		if !gone && int64(m.handled()) >= writes {
+		if !gone && int64(handled(m)) >= writes {
 			gone = true
 			fmt.Printf("soak lag_gone_s %.1f\nsoak cpu_s_per_million %.1f\n", time.Since(begin).Seconds(), m["process_cpu_seconds_total"]/float64(writes)*1e6)
 		}
@@ -243,7 +246,7 @@ func (w *world) settle(ctx context.Context, d *daemon) (wrong []error, err error
 		}
 	}
 	if !gone {
-		wrong = append(wrong, fmt.Errorf("the lag did not return to 0 within %v", w.o.patience))
+		wrong = append(wrong, fmt.Errorf("the lag did not return to 0 within %v", patience))
 	}
 	return wrong, nil // compare reports missing messages
 }

@@ -17,6 +17,8 @@ import (
 const (
 	writers = 4
 	perCall = 25 // items in a BatchWriteItem call
+	items   = 2000
+	parents = 50
 )
 
 // share is the items of one writer, which nobody else writes: the table has what
@@ -25,7 +27,6 @@ type share struct {
 	items    []thing
 	next     int
 	random   *rand.Rand
-	parents  int
 	messages []string // one for each change
 }
 
@@ -38,9 +39,9 @@ type thing struct {
 	parent string
 }
 
-func newShare(n int, o options) *share {
-	s := &share{random: rand.New(rand.NewPCG(1, uint64(n))), parents: o.parents}
-	for i := n; i < o.items; i += writers {
+func newShare(n int) *share {
+	s := &share{random: rand.New(rand.NewPCG(1, uint64(n)))}
+	for i := n; i < items; i += writers {
 		s.items = append(s.items, thing{id: fmt.Sprintf("item-%05d", i)})
 	}
 	return s
@@ -55,7 +56,7 @@ func (s *share) after(t thing) (next thing, event string) {
 	case !t.exists:
 		// The deletion had the revision behind the last, so that this one comes
 		// after it.
-		next = thing{id: t.id, exists: true, rev: t.rev + 2, amount: s.random.Int64N(1000), parent: parentName(s.random.IntN(s.parents))}
+		next = thing{id: t.id, exists: true, rev: t.rev + 2, amount: s.random.Int64N(1000), parent: parentName(s.random.IntN(parents))}
 		return next, "INSERT"
 	case s.random.IntN(10) == 0:
 		next = t
@@ -66,7 +67,7 @@ func (s *share) after(t thing) (next thing, event string) {
 	next.rev++
 	next.amount = s.random.Int64N(1000)
 	if s.random.IntN(10) == 0 {
-		next.parent = parentName(s.random.IntN(s.parents))
+		next.parent = parentName(s.random.IntN(parents))
 	}
 	return next, "MODIFY"
 }

@@ -104,6 +104,5 @@ func (e *ConditionError) Error() string {
 
 // IsCondition reports whether err is a failed condition.
 func IsCondition(err error) bool {
-	var c *ConditionError
-	return errors.As(err, &c)
+	return errors.As(err, new(*ConditionError))
 }

@@ -8,12 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/outcomes"
+	"github.com/sluicehq/sluice/internal/parallel"
 )
 
 const (
@@ -261,22 +260,16 @@ func (p *purge) stays(key, row sluice.Item) bool {
 // rows that are children now.
 func (p *purge) children(ctx context.Context, keys []sluice.Item) ([]sluice.Item, error) {
 	is := make([]bool, len(keys))
-	var reads errgroup.Group
-	reads.SetLimit(readsAtOnce)
-	for i, key := range keys {
-		reads.Go(func() error {
-			p.guard(func() error {
-				it, err := p.t.c.c.Get(ctx, p.t.child.Table, key)
-				if err != nil {
-					return fmt.Errorf("cascade of %s: reading a row of table %s that index %s has led to: %w", keyhash.Item(p.t.parent), p.t.child.Table, p.t.child.Index, err)
-				}
-				is[i] = it.Exists() && p.t.belongs(it) && !p.stays(key, it)
-				return nil
-			})
+	parallel.Do(len(keys), readsAtOnce, func(i int) {
+		p.guard(func() error {
+			it, err := p.t.c.c.Get(ctx, p.t.child.Table, keys[i])
+			if err != nil {
+				return fmt.Errorf("cascade of %s: reading a row of table %s that index %s has led to: %w", keyhash.Item(p.t.parent), p.t.child.Table, p.t.child.Index, err)
+			}
+			is[i] = it.Exists() && p.t.belongs(it) && !p.stays(keys[i], it)
 			return nil
 		})
-	}
-	reads.Wait() //nolint:errcheck // it is in p.err
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {

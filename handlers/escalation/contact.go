@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -127,20 +126,7 @@ func ending(ctx context.Context) bool {
 // call turns a panic or Goexit of Contact into an error: one contact must not stop
 // the following steps.
 func (s *Consumer) call(ctx context.Context, t Try) error {
-	result := make(chan error, 1)
-	go func() {
-		var err error
-		ended := false
-		defer func() {
-			if !ended {
-				err = &outcomes.Panic{Value: recover(), Stack: debug.Stack()}
-			}
-			result <- err
-		}()
-		err = s.c.Contact(ctx, t)
-		ended = true
-	}()
-	return <-result
+	return <-outcomes.Go(func() error { return s.c.Contact(ctx, t) })
 }
 
 // tooLate reports whether the step's time will be over at the retry that err asks

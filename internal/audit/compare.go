@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/sluicehq/sluice"
@@ -139,9 +140,7 @@ func (r *run) remember(ctx context.Context, ops []document.Op) error {
 
 // first looks at documents for the first time.
 func (r *run) first(ctx context.Context, batch []pair) error {
-	for len(batch) > 0 {
-		chunk := batch[:min(len(batch), maxBatch)]
-		batch = batch[len(chunk):]
+	for chunk := range slices.Chunk(batch, maxBatch) {
 		refs := make([]document.Ref, len(chunk))
 		for i, p := range chunk {
 			refs[i] = p.op.Ref()

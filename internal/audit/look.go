@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/parallel"
 )
 
 const (
@@ -110,18 +110,8 @@ func (r *run) look(ctx context.Context, chunk []candidate) (again []candidate, e
 	if err != nil {
 		return nil, err
 	}
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, readers)
-	open := make([]bool, len(chunk))
-	errs := make([]error, len(chunk))
-	for i := range chunk {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			open[i], errs[i] = r.lookAt(ctx, &chunk[i], docs[i])
-		})
-	}
-	wg.Wait()
+	open, errs := make([]bool, len(chunk)), make([]error, len(chunk))
+	parallel.Do(len(chunk), readers, func(i int) { open[i], errs[i] = r.lookAt(ctx, &chunk[i], docs[i]) })
 	for i, c := range chunk {
 		if errs[i] != nil {
 			return nil, errs[i]

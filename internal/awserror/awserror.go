@@ -121,10 +121,8 @@ func Of(err error) Meaning {
 	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
-		var invalid smithy.InvalidParamsError
-		var serialization *smithy.SerializationError
 		switch text := err.Error(); {
-		case errors.As(err, &invalid), errors.As(err, &serialization):
+		case errors.As(err, new(smithy.InvalidParamsError)), errors.As(err, new(*smithy.SerializationError)):
 			return Invalid
 		case strings.Contains(text, "get credentials"), strings.Contains(text, "retrieve credentials"), strings.Contains(text, "get identity"):
 			return NoCredentials
@@ -151,8 +149,7 @@ func Of(err error) Meaning {
 
 // Code is the code of err, "" without one.
 func Code(err error) string {
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return withoutNamespace(api.ErrorCode())
 	}
 	return ""
@@ -164,8 +161,7 @@ func withoutNamespace(code string) string { return code[strings.LastIndexByte(co
 
 // Status is the HTTP status of the answer, 0 when there was none.
 func Status(err error) int {
-	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) {
+	if response, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
 		return response.HTTPStatusCode()
 	}
 	return 0

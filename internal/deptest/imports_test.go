@@ -61,7 +61,7 @@ var rules = []rule{
 	{pkgs: "internal/job", ours: []string{"state", "internal/backoff", "internal/staterules"}, stdOnly: true},
 
 	{pkgs: "internal/reread", ours: []string{".", "item/sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi", "internal/wire"}},
-	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/routed", "internal/wire"}},
+	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/backoff", "internal/routed", "internal/wire"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state", "internal/wire"}},
 	{pkgs: "internal/wire", ours: []string{".", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
@@ -76,6 +76,7 @@ var rules = []rule{
 	{pkgs: "internal/daemons", stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
 	{pkgs: "internal/parallel", stdOnly: true},
+	{pkgs: "internal/itemsize", ours: []string{"."}, stdOnly: true},
 	{pkgs: "internal/retryafter", stdOnly: true},
 	{pkgs: "internal/retrying", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
@@ -83,7 +84,7 @@ var rules = []rule{
 	{pkgs: "internal/rows", ours: []string{"internal/awsclient", "internal/awserror"}},
 	{pkgs: "state/dynamostate", ours: []string{"state", "internal/awserror", "internal/holders", "internal/latectx", "internal/rows", "internal/staterules"}},
 	{pkgs: "internal/kcl", ours: []string{".", "state", "internal/awserror"}},
-	{pkgs: "internal/statestore", ours: []string{"state/...", "internal/access", "internal/awserror", "internal/holders", "internal/staterules"}},
+	{pkgs: "internal/statestore", ours: []string{"state/...", "internal/access", "internal/awserror", "internal/backoff", "internal/holders", "internal/staterules"}},
 	{pkgs: "state/...", ours: []string{"internal/access", "internal/staterules"}},
 	{pkgs: "internal/staterules", stdOnly: true},
 	{pkgs: "internal/holders", ours: []string{"state"}, stdOnly: true},
@@ -96,12 +97,12 @@ var rules = []rule{
 	{pkgs: "internal/docrules", ours: []string{"effect/document"}, stdOnly: true},
 	{pkgs: "internal/docversion", ours: []string{".", "internal/docrules"}, stdOnly: true},
 	{pkgs: "internal/versiontext", ours: []string{"handlers/projection"}, stdOnly: true},
-	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/keyhash", "internal/parallel", "internal/quorum", "metrics"}},
+	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/itemsize", "internal/keyhash", "internal/parallel", "internal/quorum", "metrics"}},
 	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient", "metrics"}},
 	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/parallel", "internal/quorum", "internal/reindex", "internal/retryafter", "internal/retrying", "metrics"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
-	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},
+	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules", "internal/parallel"}, stdOnly: true},
 	{pkgs: "internal/reindex", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},
 	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access", "internal/staterules"}},
 	{pkgs: "internal/letterkeys", ours: []string{"internal/access"}, stdOnly: true},
@@ -109,7 +110,7 @@ var rules = []rule{
 	{pkgs: "internal/page", ours: []string{".", "deadletter", "internal/holders", "internal/letters"}, stdOnly: true},
 	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/docrules", "internal/docversion", "internal/jsonscan", "internal/routed", "metrics"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
-	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/brake", "internal/keyhash", "metrics"}},
+	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/brake", "internal/keyhash", "internal/parallel", "metrics"}},
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "flow", "internal/snapshot", "sources/...", "deadletter", "metrics"}},
 
 	{pkgs: "internal/scrape"},
@@ -122,7 +123,7 @@ var rules = []rule{
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/accounts", "internal/awsclient", "internal/docrules", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
-	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/docrules", "internal/views", "flow", "router"}},
+	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules", "internal/itemsize", "internal/views", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
 	{pkgs: "internal/letterqueue", ours: []string{".", "flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient", "internal/letterkeys"}},
@@ -150,7 +151,7 @@ var rules = []rule{
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/releasetest", ours: []string{".", "deadletter", "internal/pauses", "internal/recordtest", "router", "state"}},
 	{pkgs: "internal/benchdata", stdOnly: true},
-	{pkgs: "internal/fleettest", ours: []string{"bench/local", "internal/backoff", "internal/localstack", "state/dynamostate", "streamtest"}},
+	{pkgs: "internal/fleettest", ours: []string{"bench/local", "internal/backoff", "state/dynamostate", "streamtest"}},
 	{pkgs: "internal/configref", ours: []string{"internal/config"}},
 	{pkgs: "internal/tabletest", ours: []string{".", "effect/dynamo", "streamtest"}},
 	{pkgs: "internal/deptest/..."},

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state/dynamostate"
 	"github.com/sluicehq/sluice/streamtest"
@@ -86,7 +87,7 @@ func newChaos(t *testing.T) *chaos {
 	c := &chaos{t: t, began: time.Now(), random: rand.New(rand.NewPCG(s, 0)), did: make(map[string]int)}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "sluice")
-	if err := Build(t.Context(), program, raceFlags...); err != nil {
+	if err := localstack.Build(t.Context(), program, append(raceFlags, "github.com/sluicehq/sluice/cmd/sluice")...); err != nil {
 		t.Fatal(err)
 	}
 	var err error

@@ -3,8 +3,6 @@
 package fleettest
 
 import (
-	"crypto/md5"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
@@ -91,11 +90,8 @@ func (e *Effects) Wrong(written map[string]int) (wrong []string) {
 	return wrong
 }
 
-// message is an entry of SendMessageBatch.
-type message struct{ ID, MessageBody, MessageDeduplicationID string }
-
 // take takes the messages of a worker.
-func (e *Effects) take(worker string, messages []message) {
+func (e *Effects) take(worker string, messages []local.Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ids == nil {
@@ -116,40 +112,16 @@ func (e *Effects) take(worker string, messages []message) {
 }
 
 // serve answers a worker's request in SQS's protocol.
-func (e *Effects) serve(worker, op string, w http.ResponseWriter, r *http.Request) {
-	var in struct{ Entries []message }
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	var out any
-	switch op {
-	case "GetQueueUrl":
-		out = map[string]string{"QueueUrl": "http://" + r.Host + "/1/" + queueName}
-	case "GetQueueAttributes":
-		out = map[string]any{"Attributes": map[string]string{}}
-	case "SendMessageBatch":
+func (e *Effects) serve(worker string, w http.ResponseWriter, r *http.Request) {
+	local.ServeQueue(w, r, func(_ string, messages []local.Message) bool {
 		var before, after time.Duration
 		if e.Latency != nil {
 			before, after = e.Latency()
 		}
 		if backoff.Sleep(r.Context(), before) != nil {
-			return
+			return false
 		}
-		e.take(worker, in.Entries)
-		if backoff.Sleep(r.Context(), after) != nil {
-			return
-		}
-		done := make([]map[string]string, 0, len(in.Entries))
-		for _, m := range in.Entries {
-			sum := md5.Sum([]byte(m.MessageBody)) // the client checks it
-			done = append(done, map[string]string{"Id": m.ID, "MessageId": m.ID, "MD5OfMessageBody": hex.EncodeToString(sum[:])})
-		}
-		out = map[string]any{"Successful": done}
-	default:
-		http.Error(w, "the queue does not answer "+op, http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	json.NewEncoder(w).Encode(out) //nolint:errcheck // a worker that was killed does not listen
+		e.take(worker, messages)
+		return backoff.Sleep(r.Context(), after) == nil
+	})
 }

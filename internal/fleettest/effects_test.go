@@ -8,14 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
 // sent makes messages of the texts "item version", each with its own id.
-func sent(texts ...string) (messages []message) {
+func sent(texts ...string) (messages []local.Message) {
 	for _, text := range texts {
 		name, version, _ := strings.Cut(text, " ")
-		messages = append(messages, message{
+		messages = append(messages, local.Message{
 			ID: fmt.Sprint(len(messages)), MessageBody: fmt.Sprintf(`{"item":%q,"version":%s}`, name, version), MessageDeduplicationID: text,
 		})
 	}
@@ -26,7 +27,7 @@ func TestWrong(t *testing.T) {
 	written := map[string]int{"a": 3, "b": 1}
 	for _, tt := range []struct {
 		name    string
-		sent    []message
+		sent    []local.Message
 		want    string // of what is wrong; none: nothing is
 		missing int
 	}{
@@ -38,7 +39,7 @@ func TestWrong(t *testing.T) {
 		{"out of order", sent("a 2", "a 1", "a 3", "b 1"), "item a was written to version 3: from effect 1 on come versions [2 1 3]", 0},
 		{"too many", sent("a 1", "a 2", "a 3", "a 4", "b 1"), "item a was written to version 3: from effect 4 on come versions [4]", 0},
 		{"never written", sent("a 1", "a 2", "a 3", "b 1", "c 1"), "item c was never written", 0},
-		{"no effect", append(sent("a 1", "a 2", "a 3", "b 1"), message{MessageBody: "x", MessageDeduplicationID: "x"}), `message "x" is no effect`, 0},
+		{"no effect", append(sent("a 1", "a 2", "a 3", "b 1"), local.Message{MessageBody: "x", MessageDeduplicationID: "x"}), `message "x" is no effect`, 0},
 	} {
 		var e Effects
 		e.take("w", tt.sent)
@@ -76,19 +77,5 @@ func TestOnePerShard(t *testing.T) {
 		if sh.First == "" || sh.First != sh.Last {
 			t.Errorf("shard %d has not one item: %+v", i, sh)
 		}
-	}
-}
-
-func TestShardsIn(t *testing.T) {
-	for text, want := range map[string]int{
-		"sluice_polls_total 7\n": 0,
-		"# TYPE sluice_shards gauge\nsluice_shards{table=\"items\"} 12\nsluice_x 3\n": 12,
-	} {
-		if got, err := shardsIn(text); err != nil || got != want {
-			t.Errorf("%q: %d, %v", text, got, err)
-		}
-	}
-	if n, err := shardsIn("\nsluice_shards{table=\"items\"} many\n"); err == nil {
-		t.Errorf("many are %d", n)
 	}
 }

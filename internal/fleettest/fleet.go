@@ -23,7 +23,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/state/dynamostate"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -48,18 +47,13 @@ routes:
 
 // Options of a fleet. All are required but Logged.
 type Options struct {
-	Program  string // path of sluice, see [Build]
+	Program  string // path of sluice
 	Dir      string // an empty folder
 	DynamoDB string // endpoint of the server that gets the state table
 	State    string // name of the state table
 	Shards   int    // of the stream, at its start
 
 	Logged func(worker, line string) // gets the workers' logs, concurrently
-}
-
-// Build builds sluice at a path, with more flags of go run.
-func Build(ctx context.Context, path string, flags ...string) error {
-	return localstack.Build(ctx, path, append(flags, "github.com/sluicehq/sluice/cmd/sluice")...)
 }
 
 // Fleet is a stream, a state table, and the workers that were started. Its methods are

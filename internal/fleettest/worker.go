@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -80,7 +79,7 @@ func (w *Worker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(api, "DynamoDBStreams_"), op == "DescribeTable":
 		w.fleet.service.ServeHTTP(rw, r)
 	case api == "AmazonSQS":
-		w.fleet.Effects.serve(w.Name, op, rw, r)
+		w.fleet.Effects.serve(w.Name, rw, r)
 	default:
 		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 		defer cancel()
@@ -91,11 +90,11 @@ func (w *Worker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 // Shards returns how many shards the worker reads.
 func (w *Worker) Shards(ctx context.Context) (int, error) {
-	text, err := local.Metrics(ctx, w.at)
+	series, err := local.Metrics(ctx, w.at)
 	if err != nil {
 		return 0, w.Failure(err)
 	}
-	return shardsIn(text)
+	return int(series[`sluice_shards{table="`+tableName+`"}`]), nil // 0 while its stream is not open yet
 }
 
 // Started reports whether the worker reads its stream.
@@ -110,18 +109,4 @@ func (w *Worker) Started(ctx context.Context) bool {
 	}
 	_ = resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
-}
-
-// shardsIn finds the number in the text of /metrics.
-func shardsIn(text string) (int, error) {
-	_, rest, ok := strings.Cut(text, "\nsluice_shards{table=\""+tableName+"\"} ")
-	if !ok {
-		return 0, nil // its stream is not open yet
-	}
-	line, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.Atoi(line)
-	if err != nil {
-		return 0, fmt.Errorf("number of shards in /metrics: %w", err)
-	}
-	return n, nil
 }

@@ -67,8 +67,7 @@ func Receive(ctx context.Context, cfg aws.Config, queue, app string, keys letter
 	if !strings.Contains(queue, "://") {
 		out, err := q.api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
 		if err != nil {
-			var none *types.QueueDoesNotExist
-			if errors.As(err, &none) {
+			if errors.As(err, new(*types.QueueDoesNotExist)) {
 				return nil, fmt.Errorf("--queue: there is no queue %s %s: correct its name, or the endpoint, the Region or the account", queue, awsclient.Place(cfg))
 			}
 			return nil, fmt.Errorf("--queue: queue %s cannot be asked for %s: %w", queue, awsclient.Place(cfg), err)

@@ -5,6 +5,7 @@ package outcomes
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 )
 
@@ -25,8 +26,7 @@ func (e *Overloaded) Unwrap() error { return e.Err }
 
 // IsOverloaded reports whether err is, or wraps, an Overloaded.
 func IsOverloaded(err error) bool {
-	var o *Overloaded
-	return errors.As(err, &o)
+	return errors.As(err, new(*Overloaded))
 }
 
 // Panic is the error of a record whose handler panicked or ended its goroutine. It
@@ -41,4 +41,23 @@ func (e *Panic) Error() string {
 		return fmt.Sprintf("handler ended its goroutine (runtime.Goexit)\n\n%s", e.Stack)
 	}
 	return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack)
+}
+
+// Go runs f on a goroutine of its own, and sends its error. A panic of f, or the end of
+// its goroutine, is a [*Panic].
+func Go(f func() error) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		var err error
+		returned := false
+		defer func() {
+			if !returned { // panic, or Goexit, which recover cannot see
+				err = &Panic{Value: recover(), Stack: debug.Stack()}
+			}
+			result <- err
+		}()
+		err = f()
+		returned = true
+	}()
+	return result
 }

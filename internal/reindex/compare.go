@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -169,9 +170,7 @@ func (r Reindex) sample(ctx context.Context, c *Comparison) ([]pending, error) {
 // differences for the time being.
 func (r Reindex) look(ctx context.Context, st Status, pend []pending) (open []pending, differ []Difference, err error) {
 	const chunk = 100
-	for len(pend) > 0 {
-		now := pend[:min(len(pend), chunk)]
-		pend = pend[len(now):]
+	for now := range slices.Chunk(pend, chunk) {
 		refs := make([]document.Ref, 0, 2*len(now))
 		for _, index := range []string{st.Current, st.Other} {
 			for _, p := range now {

@@ -200,9 +200,9 @@ func (u *upgrade) start(program string) *local.Process {
 		u.Fatal(err)
 	}
 	localtest.Await(u, "a daemon reads", func() string {
-		text, err := local.Metrics(u.Context(), at)
-		for line := range strings.Lines(text) {
-			if strings.HasPrefix(line, "sluice_shards{") && !strings.HasSuffix(line, " 0\n") {
+		series, err := local.Metrics(u.Context(), at)
+		for name, shards := range series {
+			if strings.HasPrefix(name, "sluice_shards{") && shards > 0 {
 				return ""
 			}
 		}

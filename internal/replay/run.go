@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Options of a replay. DeadLetter and Bad are needed.
@@ -142,22 +143,15 @@ func (r *replayer) tell() (end func()) {
 	if r.o.Progress == nil {
 		return func() {}
 	}
-	done := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	var telling sync.WaitGroup
 	telling.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				r.o.Progress(r.progress())
-			case <-done:
-				return
-			}
+		for backoff.Sleep(ctx, time.Second) == nil {
+			r.o.Progress(r.progress())
 		}
 	})
 	return func() {
-		close(done)
+		stop()
 		telling.Wait()
 		r.o.Progress(r.progress())
 	}
@@ -204,11 +198,10 @@ func (r *replayer) submit(ctx context.Context, v value) error {
 		d := decoder{letter: r.o.Letter, reread: r.o.Reread, emit: func(b batch) error { return r.run(ctx, b) }}
 		err = d.value(ctx, v.text, 0)
 	}
-	var own *emitError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &own), ctx.Err() != nil:
+	case errors.As(err, new(*emitError)), ctx.Err() != nil:
 		return err
 	}
 	r.mu.Lock()

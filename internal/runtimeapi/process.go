@@ -146,9 +146,6 @@ func (f *Function) FirstPoll() time.Duration {
 // SinceStart returns how long after the function's start t was.
 func (f *Function) SinceStart(t time.Time) time.Duration { return t.Sub(f.started) }
 
-// PID returns the process id.
-func (f *Function) PID() int { return f.cmd.Process.Pid }
-
 // Exited is closed once the process is gone.
 func (f *Function) Exited() <-chan struct{} { return f.exited }
 

@@ -72,16 +72,10 @@ type health struct {
 	tellSave rate.Sometimes
 }
 
-func (h *health) begin() {
+func (h *health) set(running bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.running = true
-}
-
-func (h *health) end() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.running = false
+	h.running = running
 }
 
 func (h *health) store(err error) {

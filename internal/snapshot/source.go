@@ -98,8 +98,8 @@ func (s *Source) Run(ctx context.Context) error {
 		return err
 	}
 	close(s.opened)
-	s.health.begin()
-	defer s.health.end()
+	s.health.set(true)
+	defer s.health.set(false)
 	s.tell()
 	defer s.tellEnd()
 

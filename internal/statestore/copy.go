@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
@@ -299,16 +300,9 @@ func each(ctx context.Context, shards []state.Shard, do func(context.Context, st
 
 // beat keeps the claims.
 func (c *copier) beat(ctx context.Context) {
-	every := time.NewTicker(time.Second)
-	defer every.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-every.C:
-			_ = c.from.Heartbeat(ctx, c.owner) // a lost claim shows when the shard is released
-			_ = c.to.Heartbeat(ctx, c.owner)
-		}
+	for backoff.Sleep(ctx, time.Second) == nil {
+		_ = c.from.Heartbeat(ctx, c.owner) // a lost claim shows when the shard is released
+		_ = c.to.Heartbeat(ctx, c.owner)
 	}
 }
 
@@ -420,10 +414,8 @@ func claim(ctx context.Context, s state.Store, st state.Stream, sh state.Shard, 
 		if !errors.Is(err, state.ErrHeld) || time.Since(begun) > claimWithin {
 			return got, err
 		}
-		select {
-		case <-ctx.Done():
-			return got, ctx.Err()
-		case <-time.After(time.Second):
+		if err := backoff.Sleep(ctx, time.Second); err != nil {
+			return got, err
 		}
 	}
 }

@@ -130,8 +130,7 @@ func (s *Store) write(ctx context.Context, w *batchWrite) error {
 
 // fromBatch adds the table to errors of package batch itself.
 func fromBatch(table string, err error) error {
-	var told *tableError
-	if err == nil || errors.As(err, &told) {
+	if err == nil || errors.As(err, new(*tableError)) {
 		return err
 	}
 	return &tableError{table, err}

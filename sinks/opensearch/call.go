@@ -53,8 +53,7 @@ func (c *call) writeAll(ctx context.Context, ops []document.Op, all []write) (fa
 			continue
 		}
 		failed = true
-		var told *document.Error
-		if !errors.As(w.err, &told) { // a document.Error names its operation
+		if !errors.As(w.err, new(*document.Error)) { // a document.Error names its operation
 			w.err = refuse(w.op, w.err)
 		}
 	}

@@ -211,22 +211,17 @@ func (c *Indices) Sample(ctx context.Context, index string, n int, last bool) ([
 	} else {
 		in["query"] = map[string]any{"function_score": map[string]any{"random_score": struct{}{}}}
 	}
-	var out struct {
-		Hits struct {
-			Hits []struct {
-				ID      string `json:"_id"`
-				Routing string `json:"_routing"`
-				Version int64  `json:"_version"`
-			}
-		}
-	}
+	var out found
 	path := "/" + url.PathEscape(index) + "/_search?allow_partial_search_results=false"
 	if err := c.c.Call(ctx, http.MethodPost, path, in, &out); err != nil {
 		return nil, fmt.Errorf("sampling index %s: %w", index, err)
 	}
 	var docs []document.Doc
 	for _, h := range out.Hits.Hits {
-		docs = append(docs, document.Doc{Ref: document.Ref{Index: index, ID: h.ID, Routing: h.Routing}, Found: true, Version: h.Version})
+		if h.Version == nil {
+			return nil, fmt.Errorf("sampling index %s: a document came without its version", index)
+		}
+		docs = append(docs, document.Doc{Ref: document.Ref{Index: index, ID: h.ID, Routing: h.Routing}, Found: true, Version: *h.Version})
 	}
 	return docs, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/docrules"
 )
 
@@ -192,10 +193,8 @@ func (f *fullFields) ask(out any) error {
 		if !isMissing(err) || attempt == 20 {
 			return err
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-f.ctx.Done():
-			return context.Cause(f.ctx)
+		if err := backoff.Sleep(f.ctx, 100*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -137,9 +137,8 @@ func judge(op *document.Op, is said) outcome {
 // judgeRequest interprets the error of a whole request for its operations.
 func judgeRequest(err error) outcome {
 	var status *StatusError
-	var unsigned *signError
 	switch {
-	case errors.As(err, &unsigned):
+	case errors.As(err, new(*signError)):
 		return refused
 	case !errors.As(err, &status):
 		return passing // the request or the answer was lost

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluicehq/sluice/effect/document"
 )
@@ -21,9 +22,7 @@ const maxGet = 250
 // byte as written.
 func (c *Client) Get(ctx context.Context, refs []document.Ref) ([]document.Doc, error) {
 	docs := make([]document.Doc, 0, len(refs))
-	for len(refs) > 0 {
-		chunk := refs[:min(len(refs), maxGet)]
-		refs = refs[len(chunk):]
+	for chunk := range slices.Chunk(refs, maxGet) {
 		var err error
 		if docs, err = c.get(ctx, docs, chunk); err != nil {
 			return nil, err

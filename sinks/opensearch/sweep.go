@@ -7,11 +7,11 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/docrules"
+	"github.com/sluicehq/sluice/internal/parallel"
 )
 
 const (
@@ -35,7 +35,9 @@ func (m *Marks) Sweep(ctx context.Context, name string, before time.Time, write 
 		if err != nil {
 			return n, fmt.Errorf("opensearch: looking for tombstones in %s: %w", name, err)
 		}
-		if err := sweepAll(ctx, ops, write); err != nil {
+		errs := make([]error, len(ops))
+		parallel.Do(len(ops), sweepWriters, func(i int) { errs[i] = write(ctx, ops[i]) })
+		if err := errors.Join(errs...); err != nil {
 			return n, fmt.Errorf("opensearch: sweeping tombstones of %s: %w", name, err)
 		}
 		n += len(ops)
@@ -70,16 +72,7 @@ func (m *Marks) tombstones(ctx context.Context, name string, before time.Time) (
 	if err != nil || d == nil {
 		return nil, err
 	}
-	var out struct {
-		Hits struct {
-			Hits []struct {
-				ID          string `json:"_id"`
-				Routing     string `json:"_routing"`
-				SeqNo       int64  `json:"_seq_no"`
-				PrimaryTerm int64  `json:"_primary_term"`
-			}
-		}
-	}
+	var out found
 	in := map[string]any{
 		"size": sweepPage, "seq_no_primary_term": true, "_source": false, "track_total_hits": false, "sort": []string{"_doc"},
 		"query": map[string]any{"range": map[string]any{m.field + ".deleted": map[string]any{"lt": before.UTC().Format(time.RFC3339), "format": "strict_date_time_no_millis"}}},
@@ -97,21 +90,6 @@ func (m *Marks) tombstones(ctx context.Context, name string, before time.Time) (
 		})
 	}
 	return ops, nil
-}
-
-func sweepAll(ctx context.Context, ops []document.Op, write func(context.Context, document.Op) error) error {
-	errs := make([]error, len(ops))
-	slots := make(chan struct{}, sweepWriters)
-	var wg sync.WaitGroup
-	for i := range ops {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = write(ctx, ops[i])
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // Tombstones returns a function that lists the tombstones of an index or alias with

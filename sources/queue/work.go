@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -38,7 +37,7 @@ func (s *source) one(ctx context.Context, t terms, m *message) {
 	v := s.handle(ctx, t, m)
 	switch {
 	case v.lost:
-		ms := s.dropLane(m.lane, m)
+		ms := s.empty(m.lane, m, s.drop)
 		s.ended(EndLost, ms...)
 	case v.end == EndReturned:
 		ms := s.giveBackLane(t, m.lane, m, v.after)
@@ -62,18 +61,14 @@ func (s *source) one(ctx context.Context, t terms, m *message) {
 
 // giveBackLane returns m and all of its lane after the delay. If that took so long
 // that they came again meanwhile, others may have come behind them.
-func (s *source) giveBackLane(t terms, lane string, m *message, after time.Duration) (all []*message) {
-	for ms := s.hand.giveUp(lane, m); len(ms) > 0; ms = s.hand.giveUp(lane, nil) {
-		s.giveBack(t, ms, after)
-		all = append(all, ms...)
-	}
-	return all
+func (s *source) giveBackLane(t terms, lane string, m *message, after time.Duration) []*message {
+	return s.empty(lane, m, func(ms []*message) { s.giveBack(t, ms, after) })
 }
 
-// dropLane releases m and all of its lane.
-func (s *source) dropLane(lane string, m *message) (all []*message) {
+// empty releases m and all of its lane.
+func (s *source) empty(lane string, m *message, release func([]*message)) (all []*message) {
 	for ms := s.hand.giveUp(lane, m); len(ms) > 0; ms = s.hand.giveUp(lane, nil) {
-		s.drop(ms)
+		release(ms)
 		all = append(all, ms...)
 	}
 	return all
@@ -289,23 +284,13 @@ func (s *source) refused(rec *sluice.Record, route *sluice.Route, attrs []any, e
 // dead letters may panic or end the goroutine like a handler; Run does not wait
 // for them at its end.
 func (s *source) park(t terms, rec *sluice.Record, f sluice.Failure, ended int) error {
-	result := make(chan error, 1)
-	go func() {
-		var err error
-		returned := false
-		defer func() {
-			if !returned {
-				err = &outcomes.Panic{Value: recover(), Stack: debug.Stack()}
-			}
-			result <- err
-		}()
+	result := outcomes.Go(func() error {
 		if routes, merr := s.c.matcher.Match(nil, rec); f.Route != "" && (merr != nil || len(routes) > ended+1) {
 			f.Last = fmt.Errorf("route %q: %w; routes after it have not run", f.Route, f.Last)
 			f.Route = ""
 		}
-		err = s.c.o.DeadLetter.Park(t.giveUp, rec, f)
-		returned = true
-	}()
+		return s.c.o.DeadLetter.Park(t.giveUp, rec, f)
+	})
 	select {
 	case err := <-result:
 		return err

@@ -51,7 +51,6 @@ func run(endpoint, stream string) error {
 		if d.First == 0 {
 			d.First = d.Last
 		}
-		d.Bytes += int64(len(body))
 		if iterator, err = text(body, "NextShardIterator"); err != nil {
 			return err
 		}

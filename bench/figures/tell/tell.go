@@ -37,7 +37,6 @@ type Line struct {
 type Drained struct {
 	First int64 // when the first page had come; of the daemon, when its first record was handled
 	Last  int64 // when the last had, or its last record was handled
-	Bytes int64 // of the answers; 0 when the program does not know
 	CPU   int64 // nanoseconds, user and system, since the process's start
 }
 

@@ -43,8 +43,7 @@ func Texts(names ...string) (all []types.AttributeDefinition) {
 // Create makes the tables that are not there, and returns when they can be written to.
 func Create(ctx context.Context, db *dynamodb.Client, tables ...*dynamodb.CreateTableInput) error {
 	for _, in := range tables {
-		var there *types.ResourceInUseException
-		if _, err := db.CreateTable(ctx, in); err != nil && !errors.As(err, &there) {
+		if _, err := db.CreateTable(ctx, in); err != nil && !errors.As(err, new(*types.ResourceInUseException)) {
 			return fmt.Errorf("creating table %s: %w", *in.TableName, err)
 		}
 	}

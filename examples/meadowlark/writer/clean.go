@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 // Clean does what Delete would have done for a document that was deleted without
@@ -85,7 +86,7 @@ func (w *Writer) CleanCount(ctx context.Context, fref sluice.Item) error {
 	if v, _ := it.Lookup("refCount"); v.Str() != "0" {
 		return nil // gone, or somebody refers to it
 	}
-	typ, id := text(count, "pk"), strings.TrimPrefix(text(fref, "sk"), toPrefix)
+	typ, id := kit.Text(count, "pk"), strings.TrimPrefix(kit.Text(fref, "sk"), toPrefix)
 	types := []string{typ}
 	if Kind(count) == Assign {
 		types = w.c.Resources.kinds(typ)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -154,10 +155,10 @@ func (d *Document) owners() []owner {
 // Read returns the document that an item holds, without Identity and References,
 // which the item does not tell.
 func Read(it sluice.Item) Document {
-	d := Document{Type: text(it, "pk"), NaturalKey: text(it, "naturalKey")}
+	d := Document{Type: kit.Text(it, "pk"), NaturalKey: kit.Text(it, "naturalKey")}
 	d.was = stored{EntityID(it), d.NaturalKey}
 	for _, a := range d.owners() {
-		*a.value = text(it, a.name)
+		*a.value = kit.Text(it, a.name)
 	}
 	if v, ok := it.Lookup("rev"); ok {
 		d.Rev, _ = v.Int64()

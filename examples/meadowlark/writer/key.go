@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -38,7 +39,7 @@ const (
 
 // Kind returns the kind of an item by its key; "" for an unknown key.
 func Kind(key sluice.Item) string {
-	pk, sk := text(key, "pk"), text(key, "sk")
+	pk, sk := kit.Text(key, "pk"), kit.Text(key, "sk")
 	switch {
 	case strings.HasPrefix(pk, fromPrefix):
 		return FRef
@@ -61,7 +62,7 @@ func EntityKey(typ, id string) sluice.Item { return key(typ, entityPrefix+id) }
 
 // EntityID is the id of the document with the key; "" when it is another item's.
 func EntityID(key sluice.Item) string {
-	id, _ := strings.CutPrefix(text(key, "sk"), entityPrefix)
+	id, _ := strings.CutPrefix(kit.Text(key, "sk"), entityPrefix)
 	if Kind(key) != Entity {
 		return ""
 	}
@@ -80,13 +81,4 @@ func Named(it sluice.Item) string {
 
 func key(pk, sk string) sluice.Item {
 	return item.Of(item.String("pk", pk), item.String("sk", sk))
-}
-
-// text is a string attribute; "" when there is none.
-func text(it sluice.Item, path string) string {
-	v, _ := it.Lookup(path)
-	if v.Kind() != item.S {
-		return ""
-	}
-	return v.Str()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -27,7 +28,7 @@ func (w *Writer) pairs(ctx context.Context, id string) ([]pair, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading what the document refers to: %w", err)
 		}
-		to, ok := strings.CutPrefix(text(it, "sk"), toPrefix)
+		to, ok := strings.CutPrefix(kit.Text(it, "sk"), toPrefix)
 		if !ok {
 			continue // not ours
 		}

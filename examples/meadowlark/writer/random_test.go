@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 // Writers work at the same time, lose answers and die. Still, counts equal the
@@ -101,7 +102,7 @@ func (w *world) consistent(t *testing.T, past bool) {
 	t.Helper()
 	there, counts, ends := map[string]bool{}, map[string]int{}, map[string]int{}
 	for _, it := range w.Items(DefaultTable) {
-		pk, sk := text(it, "pk"), text(it, "sk")
+		pk, sk := kit.Text(it, "pk"), kit.Text(it, "sk")
 		switch Kind(it) {
 		case Entity:
 			there[sk] = true
@@ -111,7 +112,7 @@ func (w *world) consistent(t *testing.T, past bool) {
 			counts[pk+" "+sk] += int(n)
 		case FRef:
 			ends[pk+" "+sk]++
-			counts[text(it, "to.pk")+" "+text(it, "to.sk")]--
+			counts[kit.Text(it, "to.pk")+" "+kit.Text(it, "to.sk")]--
 		case TRef:
 			ends[sk+" "+pk]++
 		}

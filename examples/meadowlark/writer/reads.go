@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -100,8 +101,8 @@ func (w *Writer) Dangling(ctx context.Context, fref sluice.Item) (d Dangling, ok
 	if err != nil || !it.Exists() {
 		return d, false, err
 	}
-	from, _ := strings.CutPrefix(text(it, "pk"), fromPrefix)
-	to, _ := strings.CutPrefix(text(it, "sk"), toPrefix)
+	from, _ := strings.CutPrefix(kit.Text(it, "pk"), fromPrefix)
+	to, _ := strings.CutPrefix(kit.Text(it, "sk"), toPrefix)
 	p := pair{from, to, counterOf(it)}
 	if !p.counter.Exists() {
 		return d, false, sluice.Permanent(fmt.Errorf("the reference %s does not say to what: want pk and sk in \"to\"", Named(fref)))
@@ -114,7 +115,7 @@ func (w *Writer) Dangling(ctx context.Context, fref sluice.Item) (d Dangling, ok
 	if err != nil {
 		return d, false, err
 	}
-	d = Dangling{From: from, To: to, Type: text(p.counter, "pk"), ForeignKeys: []ForeignKey{}}
+	d = Dangling{From: from, To: to, Type: kit.Text(p.counter, "pk"), ForeignKeys: []ForeignKey{}}
 	if tref.Exists() {
 		d.ForeignKeys = append(d.ForeignKeys, foreignKey(tref))
 	}
@@ -122,5 +123,5 @@ func (w *Writer) Dangling(ctx context.Context, fref sluice.Item) (d Dangling, ok
 }
 
 func foreignKey(tref sluice.Item) ForeignKey {
-	return ForeignKey{text(tref, "info.NaturalKey"), text(tref, "info.Type")}
+	return ForeignKey{kit.Text(tref, "info.NaturalKey"), kit.Text(tref, "info.Type")}
 }

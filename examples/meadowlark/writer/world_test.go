@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/internal/tabletest"
 	"github.com/sluicehq/sluice/item"
 )
@@ -92,7 +93,7 @@ func init() {
 func (w *world) state() string {
 	var words []string
 	for _, it := range w.Items(DefaultTable) {
-		pk, sk := text(it, "pk"), text(it, "sk")
+		pk, sk := kit.Text(it, "pk"), kit.Text(it, "sk")
 		id := names[sk[strings.LastIndex(sk, "#")+1:]]
 		of := names[pk[strings.LastIndex(pk, "#")+1:]]
 		typ := strings.TrimPrefix(pk, typePrefix)

@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
@@ -71,8 +70,11 @@ func openAccount(ctx context.Context) (*account, error) {
 	}
 	a := newAccount(cfg)
 	a.id, a.arn = aws.ToString(who.Account), aws.ToString(who.Arn)
-	urls, err := endpointsOf(ctx)
-	return a.at(urls), err
+	const domain = region + ".amazonaws.com"
+	return a.at(endpoints{
+		dynamodb: "https://dynamodb." + domain, streams: "https://streams.dynamodb." + domain,
+		sqs: "https://sqs." + domain, domains: "https://es." + domain,
+	}), nil
 }
 
 // openLocal leads to the servers that withstack started.
@@ -90,21 +92,6 @@ func newAccount(cfg aws.Config) *account {
 	// Send exactly what is signed: no extra header from the transport.
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableCompression: true, MaxIdleConnsPerHost: 100, IdleConnTimeout: 20 * time.Second}
 	return &account{cfg: cfg, pause: 2 * time.Second, settle: 2 * time.Second, signer: v4.NewSigner(), client: &http.Client{Transport: transport}}
-}
-
-func endpointsOf(ctx context.Context) (endpoints, error) {
-	region := region // it needs an address
-	tables, err1 := dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &region})
-	streams, err2 := dynamodbstreams.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, dynamodbstreams.EndpointParameters{Region: &region})
-	queues, err3 := sqs.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, sqs.EndpointParameters{Region: &region})
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return endpoints{}, fmt.Errorf("Region %s: %w", region, err)
-	}
-	return endpoints{
-		dynamodb: tables.URI.String(), streams: streams.URI.String(), sqs: queues.URI.String(),
-		// Both have names of the same form in every partition.
-		domains: strings.Replace(queues.URI.String(), "//sqs.", "//es.", 1),
-	}, nil
 }
 
 // at says where the services are.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/sluicehq/sluice/internal/backoff"
 )
@@ -49,8 +48,7 @@ func (a *account) domainRequest(name, engine, run string) map[string]any {
 }
 
 func (a *account) domainARN(name string) string {
-	partition := strings.Split(a.arn+":aws", ":")[1]
-	return fmt.Sprintf("arn:%s:es:%s:%s:domain/%s", partition, a.cfg.Region, a.id, name)
+	return fmt.Sprintf("arn:aws:es:%s:%s:domain/%s", a.cfg.Region, a.id, name)
 }
 
 func (a *account) createDomain(ctx context.Context, name, engine, run string) error {
@@ -60,8 +58,7 @@ func (a *account) createDomain(ctx context.Context, name, engine, run string) er
 func (a *account) describeDomain(ctx context.Context, name string) (domainStatus, error) {
 	var out struct{ DomainStatus domainStatus }
 	err := a.domainCall(ctx, http.MethodGet, domainPath+"/"+name, nil, &out)
-	var missing *domainError
-	if errors.As(err, &missing) && missing.missing() {
+	if e, ok := errors.AsType[*domainError](err); ok && e.missing() {
 		return domainStatus{}, nil
 	}
 	return out.DomainStatus, err

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,9 +36,8 @@ type gateway struct {
 	allowed map[string]bool
 
 	mu     sync.Mutex
-	tables map[string]bool // names that tests asked for; true while the table may be there
-	queues map[string]bool
-	calls  map[string]int // by service
+	asked  map[resource]bool // what tests asked for; true while it may be there
+	calls  map[string]int    // by service
 	total  int
 	wrote  map[string]time.Time // by table, when the last write was done
 	search atomic.Value         // the domain's URL, once it exists
@@ -55,7 +53,7 @@ type gateway struct {
 func newGateway(a *account, prefix, run string) (*gateway, error) {
 	g := &gateway{
 		account: a, prefix: prefix + "-", run: run, allowed: actions(),
-		tables: map[string]bool{}, queues: map[string]bool{}, calls: map[string]int{}, wrote: map[string]time.Time{},
+		asked: map[resource]bool{}, calls: map[string]int{}, wrote: map[string]time.Time{},
 	}
 	g.ended, g.stop = context.WithCancel(context.Background())
 	for _, s := range []struct {
@@ -206,32 +204,19 @@ func (g *gateway) serveSearch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// remember notes a name before the call that creates it.
-func (g *gateway) remember(names map[string]bool, name string) {
+// remember notes what a call is about to create.
+func (g *gateway) remember(r resource) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	names[name] = true
+	g.asked[r] = true
 }
 
-func (g *gateway) forget(names map[string]bool, name string) {
+func (g *gateway) forget(r resource) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, ok := names[name]; ok {
-		names[name] = false
+	if _, ok := g.asked[r]; ok {
+		g.asked[r] = false
 	}
-}
-
-// left returns the names of what may still be there.
-func (g *gateway) left(names map[string]bool) []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var left []string
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if names[name] {
-			left = append(left, name)
-		}
-	}
-	return left
 }
 
 // withTags returns the body of a call that creates something, with the tag.
@@ -249,13 +234,13 @@ func withTags(body []byte, name string, tags any) []byte {
 }
 
 // made returns what may still be there of what tests made.
-func (g *gateway) made() []resource {
-	var all []resource
-	for _, name := range g.left(g.tables) {
-		all = append(all, resource{"table", name})
-	}
-	for _, name := range g.left(g.queues) {
-		all = append(all, resource{"queue", name})
+func (g *gateway) made() (all []resource) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for r, there := range g.asked {
+		if there {
+			all = append(all, r)
+		}
 	}
 	return all
 }
@@ -264,6 +249,10 @@ func (g *gateway) made() []resource {
 func (g *gateway) used() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	n := map[string]int{}
+	for r := range g.asked {
+		n[r.kind]++
+	}
 	return fmt.Sprintf("%d tables, %d queues; %d requests to DynamoDB, %d to SQS, %d to OpenSearch",
-		len(g.tables), len(g.queues), g.calls["dynamodb"], g.calls["sqs"], g.calls["opensearch"])
+		n["table"], n["queue"], g.calls["dynamodb"], g.calls["sqs"], g.calls["opensearch"])
 }

@@ -49,7 +49,7 @@ func (g *gateway) serveDynamoDB(w http.ResponseWriter, r *http.Request) {
 			g.tableIsActive(names[0])
 		}
 		if status == 200 && q.op == "DeleteTable" {
-			g.forget(g.tables, names[0])
+			g.forget(resource{"table", names[0]})
 		}
 		q.answer(status, body)
 	case "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems":
@@ -94,10 +94,11 @@ func (g *gateway) settle(q request, tables []string) {
 func (g *gateway) createTable(q request, base string, names []string) {
 	if len(names) == 1 {
 		name := names[0]
-		if _, again := g.known(g.tables, name); again {
+		table := resource{"table", name}
+		if g.known(table) {
 			g.tableIsGone(name)
 		}
-		g.remember(g.tables, name)
+		g.remember(table)
 		q.body = withTags(q.body, "Tags", []map[string]string{{"Key": tagKey, "Value": g.run}})
 	}
 	status, body := g.pass(g.ended, q, "dynamodb", base)
@@ -107,11 +108,11 @@ func (g *gateway) createTable(q request, base string, names []string) {
 	q.answer(status, body)
 }
 
-func (g *gateway) known(names map[string]bool, name string) (there, known bool) {
+func (g *gateway) known(r resource) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	there, known = names[name]
-	return there, known
+	_, known := g.asked[r]
+	return known
 }
 
 // tableIsActive waits for the table and its indexes. An error is the test's to

@@ -33,14 +33,14 @@ func (g *gateway) serveSQS(w http.ResponseWriter, r *http.Request) {
 	}
 	switch q.op {
 	case "CreateQueue":
-		g.remember(g.queues, name)
+		g.remember(resource{"queue", name})
 		q.body = withTags(q.body, "tags", map[string]string{tagKey: g.run})
 		status, body := g.pass(g.ended, q, "sqs", g.account.urls.sqs)
 		q.answer(status, body)
 	case "DeleteQueue":
 		status, body := g.pass(g.ended, q, "sqs", g.account.urls.sqs)
 		if status == 200 {
-			g.forget(g.queues, name)
+			g.forget(resource{"queue", name})
 		}
 		q.answer(status, body)
 	default:
