@@ -73,13 +73,6 @@ of the Docker bundle, and needs no Java.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cache == "" {
-				dir, err := localstack.UserDir()
-				if err != nil {
-					return err
-				}
-				cache = dir
-			}
 			return show(cmd.Context(), stdout, stderr, cache, stay)
 		},
 	}

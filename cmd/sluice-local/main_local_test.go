@@ -230,7 +230,11 @@ func TestServerThatEnds(t *testing.T) {
 	t.Setenv("JAVA_HOME", "")
 	t.Setenv(localstack.EnvSQS, "") // one of its own
 	var problems strings.Builder
-	cmd, lines := staying(t, bin, &problems, "--cache", "../../.cache/local")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, lines := staying(t, bin, &problems, "--cache", filepath.Join(cache, "sluice", "local"))
 	text, err := os.ReadFile(number)
 	if err != nil {
 		t.Fatal(err, problems.String())

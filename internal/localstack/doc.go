@@ -1,11 +1,10 @@
 // Package localstack runs DynamoDB Local, ElasticMQ and OpenSearch as child
 // processes, for the tests and the demo.
 //
-// All are Java programs. The first start fetches them with Maven into a cache
-// folder: .cache/ of the repository, or the user's cache directory outside of it.
-// A folder in the cache is named by the hash of its pom and appears by a rename,
-// so it is complete or absent. Later starts need neither Maven nor a network.
-// Processes start servers in turn. After fetching, OpenSearch is started once more
+// All are Java programs. The first start fetches them with Maven into the user's cache
+// directory, for all clones and sluice-local. A folder in the cache is named by the hash
+// of its pom and appears by a rename, so it is complete or absent. Later starts need
+// neither Maven nor a network. Processes start servers in turn. After fetching, OpenSearch is started once more
 // so that Java keeps its classes in a file beside it: later starts take less than
 // half of the processor time.
 //

@@ -263,28 +263,9 @@ func removeEnded(dir string) {
 	os.RemoveAll(dir) //nolint:errcheck // the next run tries again
 }
 
-// cacheDir returns .cache/local of the repository that the working directory
-// is in, or else sluice/local in the user's cache directory.
-func cacheDir() (string, error) {
-	wd, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
-	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		// Any error is of another folder: deploy may be a file there, or not be ours to read.
-		if _, err := os.Stat(filepath.Join(dir, "deploy", "local", "elasticmq", "pom.xml")); err == nil {
-			return filepath.Join(dir, ".cache", "local"), nil
-		}
-		if dir == filepath.Dir(dir) {
-			break
-		}
-	}
-	return UserDir()
-}
-
-// UserDir is sluice/local in the user's cache directory: programs in the cache run, so
+// cacheDir is sluice/local in the user's cache directory: programs in the cache run, so
 // that a folder which others can write to is none.
-func UserDir() (string, error) {
+func cacheDir() (string, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)

@@ -56,21 +56,22 @@ func TestLocalExact(t *testing.T) {
 	})
 }
 
-// The same after the node was killed and began again. The index forgets deletions
-// within a second.
-func TestLocalExactOverRestarts(t *testing.T) {
-	localtest.OwnOpenSearches(t, func(t *testing.T, server *localtest.Server) {
-		c := connected(t, Connection{URLs: []string{server.URL}})
-		index := localIndex(t, c, "")
-		if err := c.Call(t.Context(), "PUT", "/"+index+"/_settings", []byte(`{"index":{"gc_deletes":"1s"}}`), nil); err != nil {
-			t.Fatal(err)
-		}
-		restart := sync.OnceFunc(func() {
-			server.Kill()
-			server.Start()
-		})
-		exactRounds(t, c, index, 2, restart, func([]document.Doc) {})
+// The same after the node was killed and began again. TestProofExactOverRestarts takes
+// each version.
+func TestLocalExactOverRestarts(t *testing.T) { exactOverRestarts(t, localtest.OwnOpenSearch(t)) }
+
+// exactOverRestarts has the index forget deletions within a second.
+func exactOverRestarts(t *testing.T, server *localtest.Server) {
+	c := connected(t, Connection{URLs: []string{server.URL}})
+	index := localIndex(t, c, "")
+	if err := c.Call(t.Context(), "PUT", "/"+index+"/_settings", []byte(`{"index":{"gc_deletes":"1s"}}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	restart := sync.OnceFunc(func() {
+		server.Kill()
+		server.Start()
 	})
+	exactRounds(t, c, index, 2, restart, func([]document.Doc) {})
 }
 
 // atChange is the write of change n of a document, as a projection makes it. Its
