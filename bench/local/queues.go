@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Message is one that was sent to a queue.
+// Message is a message of a queue.
 type Message struct{ ID, MessageBody, MessageDeduplicationID string }
 
 // ServeQueue answers a request in SQS's protocol, for a queue of any name that only takes
-// messages. If take returns false, the request gets no answer.
-func ServeQueue(w http.ResponseWriter, r *http.Request, take func(queue string, messages []Message) bool) {
+// messages. If accept returns false, the request gets no answer.
+func ServeQueue(w http.ResponseWriter, r *http.Request, accept func(queue string, messages []Message) bool) {
 	var in struct {
 		QueueName, QueueURL string
 		Message             // of SendMessage
@@ -36,12 +36,12 @@ func ServeQueue(w http.ResponseWriter, r *http.Request, take func(queue string, 
 	case "GetQueueAttributes":
 		out = map[string]any{"Attributes": map[string]string{}}
 	case "SendMessage":
-		if !take(path.Base(in.QueueURL), []Message{in.Message}) {
+		if !accept(path.Base(in.QueueURL), []Message{in.Message}) {
 			return
 		}
 		out = sent(in.Message)
 	case "SendMessageBatch":
-		if !take(path.Base(in.QueueURL), in.Entries) {
+		if !accept(path.Base(in.QueueURL), in.Entries) {
 			return
 		}
 		results := make([]result, 0, len(in.Entries))

@@ -198,7 +198,7 @@ func knownSubcommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// refuseArguments has the commands take none that do not say which.
+// refuseArguments has each command without a rule of its own refuse arguments.
 func refuseArguments(cmd *cobra.Command) {
 	if cmd.Args == nil && cmd.ValidArgsFunction == nil {
 		cmd.Args = noArguments

@@ -60,16 +60,16 @@ func renderedAs(t *testing.T, release, version string, args ...string) map[strin
 	}
 }
 
-var made = map[string]string{} // by manifests, in this run; no test of the package is parallel
+var rendering = map[string]string{} // by arguments; no test of the package is parallel
 
-// manifests are what helm makes of the chart.
+// manifests returns what helm renders of the chart.
 func manifests(t *testing.T, release, version string, args ...string) string {
 	t.Helper()
 	key := strings.Join(append(args, release, version), " ")
-	if made[key] == "" {
-		made[key] = must(t, helm(t), append([]string{"template", release, chart, "--namespace", "n", "--kube-version", version}, args...)...)
+	if rendering[key] == "" {
+		rendering[key] = must(t, helm(t), append([]string{"template", release, chart, "--namespace", "n", "--kube-version", version}, args...)...)
 	}
-	return made[key]
+	return rendering[key]
 }
 
 // Kubernetes takes what the chart makes. TestHelmValues holds this of each value.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
-	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/internal/tally"
 )
@@ -275,66 +274,6 @@ func TestParentComesBackDuringSlowDeletes(t *testing.T) {
 			t.Errorf("%d rows went", w.deletes)
 		}
 	})
-}
-
-func TestTimeBudget(t *testing.T) {
-	if localtest.Elsewhere(t) {
-		return
-	}
-	for _, tt := range []struct {
-		name             string
-		budget, deadline time.Duration
-		least            time.Duration // of a message
-	}{
-		{"budget", 2 * time.Minute, 0, 90 * time.Second},
-		{"deadline", time.Hour, 100 * time.Second, 70 * time.Second},
-		{"a deadline of less than the margin", time.Hour, 20 * time.Second, 10 * time.Second},
-		{"a budget of less than the margin", 20 * time.Second, 0, 10 * time.Second},
-		{"a budget of less than a call", time.Second, 0, time.Second},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			const rows = 1500
-			w := points(rows)
-			w.took = 1500 * time.Millisecond
-			c := w.config()
-			c.Budget, w.inFlight, c.PageSize = tt.budget, 1, 50
-			x := must(t, c)
-			x.Remove(t.Context(), mapRemoved())
-			sent := bodies(w)
-			messages := 0
-			for w.left(t) > 0 {
-				messages++
-				ctx, cancel := context.WithCancel(t.Context())
-				if tt.deadline > 0 {
-					ctx, cancel = context.WithTimeout(t.Context(), tt.deadline)
-				}
-				before, begun := w.left(t), time.Now()
-				if _, err := w.deliver(ctx, x.Work); err != nil {
-					t.Fatal(tt.name, err)
-				}
-				cancel()
-				took := time.Since(begun)
-				if w.left(t) == 0 {
-					break
-				}
-				if took < tt.least || took > tt.least+6*w.took {
-					t.Errorf("%s: a message took %v", tt.name, took)
-				}
-				if before == w.left(t) {
-					t.Fatal(tt.name, "a message got nowhere")
-				}
-				if diff := cmp.Diff(sent, bodies(w)); diff != "" {
-					t.Fatal(tt.name, diff)
-				}
-			}
-			if messages < 2 {
-				t.Errorf("%s: all in one message", tt.name)
-			}
-			if got := bodies(w); len(got) != 1 || got[0] != "1m0s "+swept {
-				t.Errorf("%s: %q", tt.name, got)
-			}
-		})
-	}
 }
 
 // The sweep has a budget, too, and goes on as a sweep.

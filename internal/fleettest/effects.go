@@ -91,7 +91,7 @@ func (e *Effects) Wrong(written map[string]int) (wrong []string) {
 }
 
 // take takes the messages of a worker.
-func (e *Effects) take(worker string, messages []local.Message) {
+func (e *Effects) receive(worker string, messages []local.Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ids == nil {
@@ -121,7 +121,7 @@ func (e *Effects) serve(worker string, w http.ResponseWriter, r *http.Request) {
 		if backoff.Sleep(r.Context(), before) != nil {
 			return false
 		}
-		e.take(worker, messages)
+		e.receive(worker, messages)
 		return backoff.Sleep(r.Context(), after) == nil
 	})
 }

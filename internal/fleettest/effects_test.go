@@ -42,7 +42,7 @@ func TestWrong(t *testing.T) {
 		{"no effect", append(sent("a 1", "a 2", "a 3", "b 1"), local.Message{MessageBody: "x", MessageDeduplicationID: "x"}), `message "x" is no effect`, 0},
 	} {
 		var e Effects
-		e.take("w", tt.sent)
+		e.receive("w", tt.sent)
 		wrong := e.Wrong(written)
 		if got := strings.Join(wrong, "\n"); len(wrong) > 1 || (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -55,8 +55,8 @@ func TestWrong(t *testing.T) {
 
 func TestRepeated(t *testing.T) {
 	var e Effects
-	e.take("one", sent("a 1", "a 2"))
-	e.take("two", sent("a 2", "a 3"))
+	e.receive("one", sent("a 1", "a 2"))
+	e.receive("two", sent("a 2", "a 3"))
 	var got []string
 	for _, f := range e.All(1) {
 		got = append(got, fmt.Sprintf("%s %s %d %v", f.Worker, f.Item, f.Version, f.Repeated))

@@ -3,10 +3,10 @@
 //
 // All are Java programs. The first start fetches them with Maven into the user's cache
 // directory, for all clones and sluice-local. A folder in the cache is named by the hash
-// of its pom and appears by a rename, so it is complete or absent. Later starts need
-// neither Maven nor a network. Processes start servers in turn. After fetching, OpenSearch is started once more
-// so that Java keeps its classes in a file beside it: later starts take less than
-// half of the processor time.
+// of its pom and appears by a rename, so it is complete or absent. Later starts need no
+// Maven and no network. Processes start servers in turn. After fetching, OpenSearch is
+// started once more so that Java keeps its classes in a file beside it: later starts take
+// less than half of the processor time.
 //
 // [Start] returns once every server responds. An endpoint in the environment
 // ([EnvDynamoDB], [EnvSQS], [EnvOpenSearch], [EnvOpenSearch3]) is used instead,

@@ -25,7 +25,7 @@ const (
 )
 
 // TestSeeds runs many histories without the race detector, new ones in each run. TestSim
-// runs those that are the same as ever.
+// runs the fixed seeds.
 func TestSeeds(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -39,7 +39,7 @@ func TestSeeds(t *testing.T) {
 }
 
 // TestFleetSeeds runs the simulation of a fleet in the same way. The test of its name in
-// state/dynamostate runs those that are the same as ever.
+// state/dynamostate runs the fixed seeds.
 func TestFleetSeeds(t *testing.T) {
 	const pkg, many = "../../state/dynamostate", 40
 	bin := filepath.Join(t.TempDir(), "fleet.test")

@@ -300,9 +300,16 @@ func each(ctx context.Context, shards []state.Shard, do func(context.Context, st
 
 // beat keeps the claims.
 func (c *copier) beat(ctx context.Context) {
-	for backoff.Sleep(ctx, time.Second) == nil {
-		_ = c.from.Heartbeat(ctx, c.owner) // a lost claim shows when the shard is released
-		_ = c.to.Heartbeat(ctx, c.owner)
+	every := time.NewTicker(time.Second) // a slow store does not make the heartbeats rarer
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			_ = c.from.Heartbeat(ctx, c.owner) // a lost claim shows when the shard is released
+			_ = c.to.Heartbeat(ctx, c.owner)
+		}
 	}
 }
 

@@ -211,7 +211,7 @@ func (c *Indices) Sample(ctx context.Context, index string, n int, last bool) ([
 	} else {
 		in["query"] = map[string]any{"function_score": map[string]any{"random_score": struct{}{}}}
 	}
-	var out found
+	var out searchHits
 	path := "/" + url.PathEscape(index) + "/_search?allow_partial_search_results=false"
 	if err := c.c.Call(ctx, http.MethodPost, path, in, &out); err != nil {
 		return nil, fmt.Errorf("sampling index %s: %w", index, err)

@@ -150,11 +150,11 @@ func (l *lister) close(ctx context.Context) {
 	l.pit = ""
 }
 
-// found is the answer of a search.
-type found struct{ Hits struct{ Hits []foundDoc } }
+// searchHits is the answer of a search.
+type searchHits struct{ Hits struct{ Hits []searchHit } }
 
-// foundDoc is a document that was found, with what the search has asked for.
-type foundDoc struct {
+// searchHit is a document with the fields that the search asked for.
+type searchHit struct {
 	Index       string          `json:"_index"`
 	ID          string          `json:"_id"`
 	Routing     string          `json:"_routing"`
@@ -191,7 +191,7 @@ func (l *lister) walk(ctx context.Context, order string, slice map[string]int, y
 	}
 }
 
-func (l *lister) page(ctx context.Context, order string, slice map[string]int, after json.RawMessage) ([]foundDoc, error) {
+func (l *lister) page(ctx context.Context, order string, slice map[string]int, after json.RawMessage) ([]searchHit, error) {
 	in := map[string]any{
 		"size": l.size, "sort": []any{map[string]string{order: "asc"}},
 		"version": true, "track_total_hits": false, "_source": l.source,
@@ -215,7 +215,7 @@ func (l *lister) page(ctx context.Context, order string, slice map[string]int, a
 		ID       string                      `json:"pit_id"`
 		TimedOut bool                        `json:"timed_out"`
 		Shards   struct{ Total, Failed int } `json:"_shards"`
-		Hits     struct{ Hits []foundDoc }
+		Hits     struct{ Hits []searchHit }
 	}
 	if err := l.c.read(ctx, "POST", path+"?allow_partial_search_results=false", in, &out); err != nil {
 		return nil, err

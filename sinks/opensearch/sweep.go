@@ -72,7 +72,7 @@ func (m *Marks) tombstones(ctx context.Context, name string, before time.Time) (
 	if err != nil || d == nil {
 		return nil, err
 	}
-	var out found
+	var out searchHits
 	in := map[string]any{
 		"size": sweepPage, "seq_no_primary_term": true, "_source": false, "track_total_hits": false, "sort": []string{"_doc"},
 		"query": map[string]any{"range": map[string]any{m.field + ".deleted": map[string]any{"lt": before.UTC().Format(time.RFC3339), "format": "strict_date_time_no_millis"}}},

@@ -234,7 +234,7 @@ func withTags(body []byte, name string, tags any) []byte {
 }
 
 // made returns what may still be there of what tests made.
-func (g *gateway) made() (all []resource) {
+func (g *gateway) created() (all []resource) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for r, there := range g.asked {

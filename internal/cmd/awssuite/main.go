@@ -165,7 +165,7 @@ func (w *world) run(ctx context.Context, o options, a *account, all []job, searc
 	var made []resource
 	defer func() {
 		g.close()
-		made = append(made, g.made()...)
+		made = append(made, g.created()...)
 		removing, done := w.removing()
 		defer done()
 		err = errors.Join(err, w.remove(removing, o, a, made, runID))

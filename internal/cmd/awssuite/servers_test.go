@@ -47,7 +47,7 @@ func TestGatewayOnServers(t *testing.T) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	})
-	if left := g.made(); len(left) != 0 {
+	if left := g.created(); len(left) != 0 {
 		t.Errorf("%v is left", left)
 	}
 
@@ -76,7 +76,7 @@ func TestGatewayOnServers(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Errorf("there are %v, %v", all, err)
 	}
-	if err := a.remove(t.Context(), g.made(), "run"); err != nil {
+	if err := a.remove(t.Context(), g.created(), "run"); err != nil {
 		t.Error(err)
 	}
 	if all, err := a.named(t.Context(), prefix); err != nil || len(all) != 0 {

@@ -353,7 +353,7 @@ func TestGateway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := g.made(); len(left) > 0 {
+	if left := g.created(); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
 }
