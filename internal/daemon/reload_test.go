@@ -341,8 +341,10 @@ func TestReloadBesideAStuckHandler(t *testing.T) {
 	r.until("stuck one", 1)
 	r.write(t, "route a ok\n")
 	r.signal(syscall.SIGHUP)
-	if code := r.exit(); code != 1 || !strings.Contains(r.output(), `a handler of route "a" has not returned`) {
-		t.Errorf("exit %d:\n%s", code, r.output())
+	// A slow disk may not even store the position before the grace is over.
+	code, out := r.exit(), r.output()
+	if code != 1 || !strings.Contains(out, `a handler of route "a" has not returned`) && !strings.Contains(out, "the old routes have not ended well") {
+		t.Errorf("exit %d:\n%s", code, out)
 	}
 }
 

@@ -135,7 +135,7 @@ func TestVisibilityIsExtended(t *testing.T) {
 		w.stub.send("jobs", body(1))
 		w.stub.send("jobs.fifo", "g/"+body(2), "g/"+body(3))
 		r := routesOf(func(context.Context, *sluice.Record) error {
-			time.Sleep(3 * time.Hour)
+			time.Sleep(time.Hour)
 			return nil
 		}, "job")
 		r.list[0].Timeout = time.Minute
@@ -152,7 +152,7 @@ func TestVisibilityIsExtended(t *testing.T) {
 			return nil
 		}
 		w.stub.mu.Unlock()
-		pass(7 * time.Hour)
+		pass(150 * time.Minute)
 		w.end()
 		w.expectLeft("jobs")
 		w.expectLeft("jobs.fifo")
@@ -342,7 +342,7 @@ func TestDeletesThatAreRefused(t *testing.T) {
 			return nil
 		}
 		w.start(Options{Concurrency: 10}, func(context.Context, *sluice.Record) error { return nil })
-		pass(2 * time.Hour)
+		pass(30 * time.Minute)
 		if n := len(w.calls()); n != 10 {
 			t.Errorf("%d calls of the handler, want 10", n)
 		}

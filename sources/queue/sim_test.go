@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 10, "histories to simulate")
+	simSeeds = flag.Int("sim.seeds", 5, "histories to simulate")
 	simFrom  = flag.Uint64("sim.from", 1, "first seed")
 )
 

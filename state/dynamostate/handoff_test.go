@@ -82,7 +82,7 @@ func TestHandOff(t *testing.T) {
 				}
 			}
 		}
-		const items = 40
+		const items = 16
 		n := 0
 		write := func(d time.Duration) {
 			for range d / (100 * time.Millisecond) {
