@@ -188,9 +188,7 @@ func (r *replaying) options(name string) replay.Options {
 			return r.keep.write(b.Text)
 		},
 		Letter: r.letter,
-		Reread: func(ctx context.Context, rng replay.Range, f func([]sluice.Record) error) error {
-			return reread.New(r.app.AWS("dynamodb")).Records(ctx, reread.Range(rng), f)
-		},
+		Reread: reread.New(r.app.AWS("dynamodb")).Records,
 	}
 	if r.dryRun {
 		o.Tell, o.Flow.Order, o.Flow.Concurrency = r.tell, flow.ByShard, 1 // so that reports are in order

@@ -8,15 +8,9 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/reread"
 	"github.com/sluicehq/sluice/internal/wire"
 )
-
-// Range is records of one shard, in their order.
-type Range struct {
-	StreamARN   string
-	ShardID     string
-	First, Last sluice.Sequence // both included
-}
 
 // Letter is a dead letter of the input.
 type Letter struct {
@@ -51,7 +45,7 @@ type envelope struct {
 // decoder makes batches of values.
 type decoder struct {
 	letter func([]byte) (Letter, bool, error)
-	reread func(context.Context, Range, func([]sluice.Record) error) error
+	reread func(context.Context, reread.Range, func([]sluice.Record) error) error
 	emit   func(batch) error
 }
 
@@ -63,6 +57,12 @@ func (e *emitError) Unwrap() error { return e.error }
 func (d *decoder) send(b batch) error {
 	if len(b.records) == 0 {
 		return nil
+	}
+	for i := range b.records {
+		b.records[i].Origin = sluice.Replayed
+		if b.letter {
+			b.records[i].Origin = sluice.Redriven
+		}
 	}
 	if err := d.emit(b); err != nil {
 		return &emitError{err}
@@ -83,9 +83,7 @@ func (d *decoder) value(ctx context.Context, text []byte, depth int) error {
 		case err != nil:
 			return err
 		case ok:
-			rec := *l.Record
-			rec.Origin = sluice.Redriven
-			return d.send(batch{records: []sluice.Record{rec}, route: l.Route, letter: true})
+			return d.send(batch{records: []sluice.Record{*l.Record}, route: l.Route, letter: true})
 		}
 	}
 	var e envelope
@@ -102,7 +100,7 @@ func (d *decoder) value(ctx context.Context, text []byte, depth int) error {
 	case e.Payload != nil && (e.DynamoDB != nil || bytes.Contains(text, []byte(`"requestContext"`))):
 		return d.payload(ctx, e.Payload, depth)
 	case e.DynamoDB != nil:
-		return d.onFailure(ctx, Range{e.DynamoDB.StreamARN, e.DynamoDB.ShardID, sluice.Sequence(e.DynamoDB.First), sluice.Sequence(e.DynamoDB.Last)})
+		return d.onFailure(ctx, reread.Range{StreamARN: e.DynamoDB.StreamARN, ShardID: e.DynamoDB.ShardID, First: sluice.Sequence(e.DynamoDB.First), Last: sluice.Sequence(e.DynamoDB.Last)})
 	case e.Type == "Notification" && e.Message != "":
 		return d.inner(ctx, []byte(e.Message), depth)
 	case e.Messages != nil:
@@ -119,7 +117,6 @@ func (d *decoder) value(ctx context.Context, text []byte, depth int) error {
 	if err := rec.Err(); err != nil && rec.EventID == "" && !rec.Sequence.Valid() {
 		return err // nothing tells that it is a record at all
 	}
-	rec.Origin = sluice.Replayed
 	return d.send(batch{records: []sluice.Record{*rec}})
 }
 
@@ -140,25 +137,15 @@ func (d *decoder) payload(ctx context.Context, data json.RawMessage, depth int) 
 }
 
 func (d *decoder) event(text []byte) error {
-	var recs []sluice.Record
-	if bytes.Contains(text, []byte(`"aws:sqs"`)) {
-		recs, _ = wire.Messages(text) // else the text is described below
-	}
-	if recs == nil {
-		page, err := sluice.DecodeEvent(text)
-		if err != nil {
-			return err
-		}
-		recs = page.Records
-	}
-	for i := range recs {
-		recs[i].Origin = sluice.Replayed
+	recs, err := wire.Event(text)
+	if err != nil {
+		return err
 	}
 	return d.send(batch{records: recs})
 }
 
 // onFailure reads the records of a batch that failed.
-func (d *decoder) onFailure(ctx context.Context, rng Range) error {
+func (d *decoder) onFailure(ctx context.Context, rng reread.Range) error {
 	if rng.StreamARN == "" || rng.ShardID == "" || !rng.First.Valid() || !rng.Last.Valid() {
 		return errors.New("its DDBStreamBatchInfo lacks stream, shard or sequence numbers")
 	}
@@ -166,9 +153,6 @@ func (d *decoder) onFailure(ctx context.Context, rng Range) error {
 		return errors.New("it names records of a stream, which cannot be read here")
 	}
 	return d.reread(ctx, rng, func(recs []sluice.Record) error {
-		for i := range recs {
-			recs[i].Origin = sluice.Replayed
-		}
 		return d.send(batch{records: recs})
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/reread"
 )
 
 // Options of a replay. DeadLetter and Bad are needed.
@@ -37,7 +38,7 @@ type Options struct {
 	Letter func(data []byte) (l Letter, ok bool, err error)
 	// Reread calls f with the records of a range, a page at a time; nil refuses
 	// on-failure records.
-	Reread func(ctx context.Context, rng Range, f func([]sluice.Record) error) error
+	Reread func(ctx context.Context, rng reread.Range, f func([]sluice.Record) error) error
 	// Tell, if not nil, makes a dry run: it gets the routes that each record
 	// would take, or the record's error, and nothing runs. Order and
 	// concurrency are Flow's.
