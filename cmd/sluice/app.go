@@ -165,30 +165,9 @@ func didYouMean(name string, names []string) string {
 func nearest(name string, names []string) string {
 	best, least := "", len(name)/2+1
 	for _, n := range names {
-		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
+		if d := config.Edits(strings.ToLower(name), strings.ToLower(n)); d < least {
 			best, least = n, d
 		}
 	}
 	return best
-}
-
-// distance is the number of letters to insert, delete or replace to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
