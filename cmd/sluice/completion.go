@@ -18,9 +18,9 @@ import (
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
-// shellExamples says for each shell how it completes from now on, and in every new
-// session.
-func shellExamples(completion *cobra.Command) {
+// ownCompletion says for each shell how it completes from now on, and in every new
+// session. The script for bash needs nothing else.
+func ownCompletion(completion *cobra.Command) {
 	of := map[string][2]string{
 		"bash":       {"source <(sluice completion bash)", "echo 'source <(sluice completion bash)' >>~/.bashrc"},
 		"zsh":        {"source <(sluice completion zsh)", `sluice completion zsh >"${fpath[1]}/_sluice"`},
@@ -30,18 +30,19 @@ func shellExamples(completion *cobra.Command) {
 	var now []string
 	for _, shell := range completion.Commands() {
 		lines := of[shell.Name()]
-		if lines[0] == "" {
-			continue
-		}
 		now = append(now, "  "+lines[0])
 		shell.Example = "  # In this session\n  " + lines[0] + "\n\n  # In every new one\n  " + lines[1]
 	}
 	completion.Example = strings.Join(now, "\n")
-}
-
-// complete proposes fixed values for a flag.
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	completeBy(cmd, flag, fixed(values...))
+	bash, _, _ := completion.Find([]string{"bash"}) // cobra has it always
+	bash.Long = "Print the script that has bash complete commands of sluice. It needs bash 4 or newer,\nand not the package bash-completion."
+	bash.RunE = func(cmd *cobra.Command, _ []string) error {
+		bare, err := cmd.Flags().GetBool("no-descriptions")
+		if err != nil {
+			return err
+		}
+		return bashCompletion(cmd.Root(), cmd.OutOrStdout(), !bare)
+	}
 }
 
 // completeBy proposes values for a flag that are found when the user asks.
@@ -80,10 +81,13 @@ Each shell has its own script. The help of its command says where to put it.`
 // nothing.
 func (c *cli) completeRest(cmd *cobra.Command) {
 	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	starts := fixed(poller.TrimHorizon, poller.Latest)
 	names := map[string]func() []string{
+		"from": starts, "latest": starts, "start": starts, "to": fixed(poller.TrimHorizon, poller.Latest, forgotten), "format": fixed(filterFormats...),
+		"view": fixed("NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY"), "handler": fixed(config.InitHandlers...),
 		"table": c.ofFile(sourceTables), "route": c.routeNames(), "type": c.ofFile(typeNames),
 		"queue": c.ofFile(func(cfg *config.Config) []string { return cfg.Source.Queues }),
-		"start": fixed(poller.TrimHorizon, poller.Latest), "kind": fixed("record", "gap"), "dead-letter": fixed("record", "item"),
+		"kind":  fixed("record", "gap"), "dead-letter": fixed("record", "item"),
 		"log-format": fixed("text", "json"), "log-level": fixed("debug", "info", "warn", "error"), "opensearch-sign": fixed("es", "aoss"),
 	}
 	each := func(f *pflag.Flag) {
@@ -213,21 +217,4 @@ func bashCompletion(root *cobra.Command, w io.Writer, descriptions bool) error {
 	script := strings.NewReplacer("_get_comp_words_by_ref", "__sluice_words", "_filedir", "__sluice_files").Replace(b.String())
 	_, err := io.WriteString(w, script+bashWords)
 	return err
-}
-
-// withOwnBash has the command completion bash print a script that needs nothing else.
-func withOwnBash(completion *cobra.Command) {
-	for _, shell := range completion.Commands() {
-		if shell.Name() != "bash" {
-			continue
-		}
-		shell.Long = "Print the script that has bash complete commands of sluice. It needs bash 4 or newer,\nand not the package bash-completion."
-		shell.RunE = func(cmd *cobra.Command, _ []string) error {
-			bare, err := cmd.Flags().GetBool("no-descriptions")
-			if err != nil {
-				return err
-			}
-			return bashCompletion(cmd.Root(), cmd.OutOrStdout(), !bare)
-		}
-	}
 }

@@ -142,7 +142,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		services, err := p.c.aws(ctx, cfg)
+		services, _, err := p.c.accounts(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -325,7 +325,7 @@ func (c *cli) openState(ctx context.Context, place string, cfg *config.Config, w
 		return openStateFile(place, wait)
 	}
 	return statestore.Open(ctx, place, statestore.Options{AWS: func() (aws.Config, error) {
-		services, err := c.aws(ctx, cfg)
+		services, _, err := c.accounts(ctx, cfg)
 		if err != nil {
 			return aws.Config{}, err
 		}

@@ -75,8 +75,6 @@ another view.`,
 	f.StringVar(&table, "table", "", "`name` of the table (default: those of the file)")
 	f.StringVar(&viewName, "view", "", "`view` of the stream, such as NEW_AND_OLD_IMAGES (default: any)")
 	f.StringVar(&format, "format", "json", "json, sam or terraform")
-	complete(cmd, "view", "NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY")
-	complete(cmd, "format", filterFormats...)
 	return cmd
 }
 

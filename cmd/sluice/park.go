@@ -68,18 +68,14 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 			return err
 		}
 	}
-	if asJSON {
-		return printJSON(c.stdout, a)
+	text := fmt.Sprintf("%s parked by %s\n", plural(a.Parked, "record", "records"), l.where)
+	switch {
+	case a.DryRun:
+		text = fmt.Sprintf("the route %q fails for %s in %s (state: %s)\n", route, plural(a.Failing, "item", "items"), l.where, a.State)
+	case a.Pending > 0:
+		text += plural(a.Pending, "record", "records") + " pending, in a call now: parked when the call fails, unless it succeeds\n"
 	}
-	if a.DryRun {
-		_, err = fmt.Fprintf(c.stdout, "the route %q fails for %s in %s (state: %s)\n", route, plural(a.Failing, "item", "items"), l.where, a.State)
-		return err
-	}
-	fmt.Fprintf(c.stdout, "%s parked by %s\n", plural(a.Parked, "record", "records"), l.where)
-	if a.Pending > 0 {
-		fmt.Fprintf(c.stdout, "%s pending, in a call now: parked when the call fails, unless it succeeds\n", plural(a.Pending, "record", "records"))
-	}
-	return nil
+	return c.answer(asJSON, a, "%s", text)
 }
 
 // running finds the running daemon.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -238,16 +239,16 @@ func (r *recounting) found(c rollup.Correction) {
 		verb = "would be set from"
 	}
 	line := struct {
-		Table     string  `json:"table"`
-		Key       rawJSON `json:"key"`
-		Attribute string  `json:"attribute"`
-		Old       int64   `json:"old"`
-		New       int64   `json:"new"`
-		Corrected bool    `json:"corrected"`
-		Busy      bool    `json:"busy,omitempty"`
-		Held      bool    `json:"held,omitempty"`
-		Error     string  `json:"error,omitempty"`
-	}{c.Table, rawJSON(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && !c.Held && c.Err == nil && r.o.repair, c.Busy, c.Held, fault}
+		Table     string          `json:"table"`
+		Key       json.RawMessage `json:"key"`
+		Attribute string          `json:"attribute"`
+		Old       int64           `json:"old"`
+		New       int64           `json:"new"`
+		Corrected bool            `json:"corrected"`
+		Busy      bool            `json:"busy,omitempty"`
+		Held      bool            `json:"held,omitempty"`
+		Error     string          `json:"error,omitempty"`
+	}{c.Table, json.RawMessage(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && !c.Held && c.Err == nil && r.o.repair, c.Busy, c.Held, fault}
 	text := fmt.Sprintf("%s %s %d to %d", c.Attribute, verb, c.Old, c.New)
 	if c.Err != nil {
 		text = fmt.Sprintf("%s left as it is: %s", c.Attribute, plain(fault))

@@ -18,14 +18,13 @@ import (
 // reindexing has the flags that all steps share.
 type reindexing struct {
 	search
-	stdout, stderr io.Writer
-	ttl, longest   time.Duration
-	newBodies      bool
-	asJSON         bool
+	ttl, longest time.Duration
+	newBodies    bool
+	asJSON       bool
 }
 
 func reindexCommand(c *cli) *cobra.Command {
-	r := &reindexing{search: search{route: routeFlag{cli: c}}, stdout: c.stdout, stderr: c.stderr}
+	r := &reindexing{search: search{route: routeFlag{cli: c}}}
 	cmd := &cobra.Command{
 		Use:   "reindex",
 		Short: "Replace the index behind an alias, without downtime",
@@ -90,7 +89,7 @@ func (r *reindexing) reindex(cmd *cobra.Command) (reindex.Reindex, *opensearch.C
 	return reindex.Reindex{
 		Alias: alias, Cluster: client.Indices(), Get: client.Get,
 		TTL: r.ttl, Longest: r.longest, NewBodies: r.newBodies,
-		Step: func(what string) { fmt.Fprintln(r.stderr, what) },
+		Step: func(what string) { fmt.Fprintln(r.route.cli.stderr, what) },
 	}, client, p, nil
 }
 
@@ -149,10 +148,10 @@ the two. Searches still use the old one. Exit code 1 also means that the two dif
 				return err
 			}
 			x.Scan, x.Project, x.Write, x.MarkField, x.SkipFailed = src.scan, src.project, sink.Write, src.markField, skip
-			left := leftOut{w: r.stderr}
+			left := leftOut{w: r.route.cli.stderr}
 			x.Failed = left.add
 			x.Progress = func(b reindex.Backfilled) {
-				fmt.Fprintf(r.stderr, "%s read, %s written\n", plural(int(b.Items), "item", "items"), plural(int(b.Documents), "document", "documents"))
+				fmt.Fprintf(r.route.cli.stderr, "%s read, %s written\n", plural(int(b.Items), "item", "items"), plural(int(b.Documents), "document", "documents"))
 			}
 			c, err := x.Start(ctx)
 			left.end()
@@ -197,23 +196,15 @@ func (r *reindexing) tell(ctx context.Context, x reindex.Reindex) error {
 	if err != nil {
 		return err
 	}
-	if r.asJSON {
-		return printJSON(r.stdout, st)
-	}
 	line := fmt.Sprintf("%s: %v, leads to %s", st.Alias, st.Stage, st.Current)
 	if st.Other != "" {
 		line += ", the other index is " + st.Other
 	}
-	fmt.Fprintln(r.stdout, line)
-	return nil
+	return r.route.cli.answer(r.asJSON, st, "%s\n", line)
 }
 
 // tellComparison prints what was found of the two indices.
 func (r *reindexing) tellComparison(c reindex.Comparison) error {
-	if !r.asJSON {
-		_, err := fmt.Fprintln(r.stdout, plainLines(fmt.Sprint(c)))
-		return err
-	}
 	line := struct {
 		Current          string               `json:"current"`
 		Other            string               `json:"other"`
@@ -223,7 +214,7 @@ func (r *reindexing) tellComparison(c reindex.Comparison) error {
 		Compared         int                  `json:"compared"`
 		Differences      []reindex.Difference `json:"differences"`
 	}{c.Current, c.Other, c.Equal(), c.Counts[0], c.Counts[1], c.Sampled, append([]reindex.Difference{}, c.Differences...)}
-	return printJSON(r.stdout, line)
+	return r.route.cli.answer(r.asJSON, line, "%s\n", plainLines(c.String()))
 }
 
 // leftOut prints the first items that do not get into the index, and counts the

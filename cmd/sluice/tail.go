@@ -68,8 +68,7 @@ table is a name or the ARN of a stream.`,
 	f.IntVar(&o.limit, "limit", 0, "end after this many records")
 	f.BoolVar(&o.values, "values", false, "also show values of attributes")
 	f.BoolVar(&o.asJSON, "json", false, "print whole records as JSON, one a line")
-	complete(cmd, "from", poller.TrimHorizon, poller.Latest)
-	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove))
+	completeBy(cmd, "event", fixed(string(sluice.Insert), string(sluice.Modify), string(sluice.Remove)))
 	return cmd
 }
 
@@ -111,7 +110,7 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 	if err := t.prepare(ctx, cfg); err != nil {
 		return err
 	}
-	services, err := c.aws(ctx, cfg)
+	services, _, err := c.accounts(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -125,7 +124,7 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 		// One after the other, so that they are shown as they happened, and
 		// nothing is handled behind the last one. What cannot be decoded is
 		// shown, too.
-		Flow: flow.Options{Order: flow.ByShard, Concurrency: 1, DeadLetter: undecodable{t}},
+		Flow: flow.Options{Order: flow.ByShard, Concurrency: 1, DeadLetter: t},
 	})
 	if err != nil {
 		return err
@@ -216,12 +215,10 @@ func (t *tail) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, 
 // Routes implements [sluice.Matcher].
 func (t *tail) Routes() []*sluice.Route { return []*sluice.Route{t.route} }
 
-// undecodable shows what takes no route, in place of keeping it.
-type undecodable struct{ t *tail }
-
-func (u undecodable) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) error {
-	u.t.print(func() error {
-		_, err := fmt.Fprintf(u.t.cli.stderr, "shard %s, sequence number %s: %s\n", rec.ShardID, rec.Sequence, plain(f.Last.Error()))
+// Park shows what takes no route, in place of keeping it.
+func (t *tail) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) error {
+	t.print(func() error {
+		_, err := fmt.Fprintf(t.cli.stderr, "shard %s, sequence number %s: %s\n", rec.ShardID, rec.Sequence, plain(f.Last.Error()))
 		return err
 	})
 	return nil

@@ -114,7 +114,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	if connect {
 		connected, err := c.build(ctx, cfg, config.Setup{Check: true})
 		if err != nil { // all that is missing is reported together
-			if _, noAWS := c.aws(ctx, cfg); noAWS == nil {
+			if _, _, noAWS := c.accounts(ctx, cfg); noAWS == nil {
 				err = errors.Join(err, c.connect(ctx, cfg, app))
 			}
 			return err
@@ -346,9 +346,7 @@ func (c *cli) readSample(name string) ([]*sluice.Record, error) {
 func checkSample(cfg *config.Config, app *config.App, recs []*sluice.Record) (doubts []string, err error) {
 	byRoute, taken := map[string][]*sluice.Record{}, map[string]int{}
 	for _, rec := range recs {
-		if rec.Table == "" && len(app.Tables) == 1 {
-			rec.Table = tableName(app.Tables[0])
-		}
+		rec.Table = cmp.Or(rec.Table, onlyTable(app))
 		verdicts, err := app.Router.Explain(rec)
 		if err != nil {
 			return nil, fmt.Errorf("--sample: %w", err)
