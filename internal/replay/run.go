@@ -196,32 +196,18 @@ func (r *replayer) submit(ctx context.Context, v value) error {
 	r.mu.Unlock()
 	err := v.err
 	if err == nil {
-		d := decoder{letter: r.o.Letter, reread: r.o.Reread, emit: func(b batch) error { return r.run(ctx, b) }}
-		err = d.value(ctx, v.text, 0)
+		err = r.value(ctx, v.text, 0)
 	}
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, new(*emitError)), ctx.Err() != nil:
+	case errors.As(err, new(*runError)), ctx.Err() != nil:
 		return err
 	}
 	r.mu.Lock()
 	r.p.Bad++
 	r.mu.Unlock()
 	return r.o.Bad(Bad{Line: v.line, Text: v.text, Err: err})
-}
-
-func (r *replayer) run(ctx context.Context, b batch) error {
-	f := r.flow(b)
-	r.mu.Lock()
-	r.p.Records += len(b.records)
-	r.mu.Unlock()
-	last, err := f.Submit(ctx, b.records...)
-	if err != nil {
-		return err
-	}
-	r.marks = append(r.marks, mark{flow: f, ordinal: last})
-	return nil
 }
 
 // flow returns the flow for b's records.
@@ -285,15 +271,9 @@ func (t telling) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) e
 func (r *replayer) count(res flow.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch res {
-	case flow.Done:
-		r.p.Done++
-	case flow.Skipped:
-		r.p.Skipped++
-	case flow.Unrouted:
-		r.p.Unrouted++
-	case flow.Parked:
-		r.p.Parked++
+	counts := [...]*int{flow.Done: &r.p.Done, flow.Skipped: &r.p.Skipped, flow.Parked: &r.p.Parked, flow.Unrouted: &r.p.Unrouted}
+	if n := counts[res]; n != nil { // Unrouted is the last one
+		*n++
 	}
 }
 
