@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
@@ -201,17 +202,17 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	}
 	// A table of the same name may be elsewhere: a missing item there proves
 	// nothing, and a found one is another.
-	if in := arnPart(tableARN, 3); r.tables.Options().BaseEndpoint == nil && in != r.region {
-		return nil, failed(fmt.Errorf("it is in Region %s, and Region %s is set: set the other one, by AWS_REGION or aws.region", in, r.region))
+	if in, _ := arn.Parse(tableARN); r.tables.Options().BaseEndpoint == nil && in.Region != r.region {
+		return nil, failed(fmt.Errorf("it is in Region %s, and Region %s is set: set the other one, by AWS_REGION or aws.region", in.Region, r.region))
 	}
 	table, err := again(ctx, r, func(ctx context.Context) (*dynamodb.DescribeTableOutput, error) {
 		return r.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	})
-	if found := describedARN(table); err == nil && found != "" && found != tableARN {
-		return nil, failed(fmt.Errorf("it is %s, and the credentials lead to %s: use those of its account, and an endpoint of its Region", tableARN, found))
-	}
 	var out *dynamodb.GetItemOutput
 	if err == nil {
+		if found := aws.ToString(table.Table.TableArn); found != "" && found != tableARN {
+			return nil, failed(fmt.Errorf("it is %s, and the credentials lead to %s: use those of its account, and an endpoint of its Region", tableARN, found))
+		}
 		out, err = again(ctx, r, func(ctx context.Context) (*dynamodb.GetItemOutput, error) {
 			return r.tables.GetItem(ctx, &dynamodb.GetItemInput{TableName: &name, Key: sdkitem.Map(keys), ConsistentRead: aws.Bool(true)})
 		})
@@ -239,42 +240,21 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	return &page.Records[0], nil
 }
 
-// arnPart is the Region (3) or the account (4) of an ARN.
-func arnPart(arn string, i int) string {
-	if parts := strings.SplitN(arn, ":", 6); len(parts) > i {
-		return parts[i]
-	}
-	return ""
-}
-
-// describedARN is the table's own; "" when the service does not say.
-func describedARN(d *dynamodb.DescribeTableOutput) string {
-	if d == nil || d.Table == nil {
-		return ""
-	}
-	return aws.ToString(d.Table.TableArn)
-}
-
 // again makes a call until it does not fail for a while, a few times.
 func again[T any](ctx context.Context, r *Reader, call func(context.Context) (T, error)) (T, error) {
 	for tries := 1; ; tries++ {
 		one, cancel := context.WithTimeout(ctx, 30*time.Second)
 		got, err := call(one)
 		cancel()
-		if err == nil || ctx.Err() != nil || tries == 6 || !temporary(err) {
+		m := awserror.Of(err)
+		mayPass := m.Passes() || m == awserror.NoCredentials // they may come
+		if err == nil || ctx.Err() != nil || tries == 6 || !mayPass {
 			return got, explain(err)
 		}
 		if backoff.Sleep(ctx, backoff.Doubled(r.pause, r.pause<<5, tries-1)) != nil {
 			return got, err
 		}
 	}
-}
-
-// temporary reports whether a repeated call may succeed, for example because
-// credentials may be available again.
-func temporary(err error) bool {
-	m := awserror.Of(err)
-	return m.Passes() || m == awserror.NoCredentials
 }
 
 func explain(err error) error {
