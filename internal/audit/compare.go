@@ -95,10 +95,11 @@ func (r *run) compare(ctx context.Context) error {
 			}
 		}
 	}
-	if err := r.first(ctx, batch); err != nil {
-		return err
+	err := r.first(ctx, batch)
+	for err == nil && len(r.waiting) > 0 {
+		err = r.settle(ctx, true)
 	}
-	return r.settleAll(ctx)
+	return err
 }
 
 // identity is what of a record is needed to project its item again.

@@ -60,16 +60,6 @@ func (r *run) wait(ctx context.Context, c candidate) error {
 	return nil
 }
 
-// settleAll looks until nothing waits any more.
-func (r *run) settleAll(ctx context.Context) error {
-	for len(r.waiting) > 0 {
-		if err := r.settle(ctx, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // settle looks again at those candidates whose time has come; with block it
 // waits for the first.
 func (r *run) settle(ctx context.Context, block bool) error {
