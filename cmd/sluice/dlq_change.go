@@ -222,7 +222,7 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 				if len(args) == 0 {
 					// What is parked between the count and the answer is not meant. A stopped
 					// daemon parks nothing.
-					if now := time.Now(); (l.daemon || l.shared) && (filter.Until.IsZero() || filter.Until.After(now)) {
+					if now := time.Now(); l.parks && (filter.Until.IsZero() || filter.Until.After(now)) {
 						filter.Until = now
 					}
 					d, err := l.api.remove(ctx, "", filter, true)

@@ -90,12 +90,11 @@ func (p *letterPlace) given() string {
 
 // lettersOpen is the dead letters of one place, behind a daemon's responses.
 type lettersOpen struct {
-	api    *letterClient
-	where  string // for people
-	daemon bool   // a running one, which parks meanwhile
-	shared bool   // a table, in which running daemons may park meanwhile
-	part   string // why these may not be all that there are; "" when they are
-	close  func() error
+	api   *letterClient
+	where string // for people
+	parks bool   // a running daemon parks meanwhile, or several that share a table
+	part  string // why these may not be all that there are; "" when they are
+	close func() error
 }
 
 // open finds the place. redriving says that routes are needed, where no daemon
@@ -168,7 +167,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	if err != nil {
 		return nil, err
 	}
-	_, o.shared = statestore.Table(p.c.statePath(p.state, cfg))
+	_, o.parks = statestore.Table(p.c.statePath(p.state, cfg))
 	if err := p.warnOfApplication(ctx, store, p.name(cfg), o.where); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -381,7 +380,7 @@ func (p *letterPlace) ask(daemon, state string, cfg *config.Config, client lette
 	if p.live {
 		client.down = "start it"
 	}
-	return &lettersOpen{api: &client, where: "the daemon at " + client.base, daemon: true, close: func() error {
+	return &lettersOpen{api: &client, where: "the daemon at " + client.base, parks: true, close: func() error {
 		client.http.CloseIdleConnections()
 		return nil
 	}}, nil

@@ -97,9 +97,6 @@ func wanted(routes []config.Route) (wants, error) {
 			}
 		}
 	}
-	if len(w.all)+len(w.ttl) == 0 {
-		return w, errNoStream
-	}
 	return w, nil
 }
 
@@ -152,14 +149,11 @@ func (w wants) groups() (list []group) {
 	for _, set := range slices.Sorted(maps.Keys(byEvents)) {
 		list = append(list, group{events: set, types: byEvents[set]})
 	}
-	if ofAny&removeBit != 0 {
-		return list
-	}
-	if w.ttl["*"] != 0 {
-		return append(list, group{events: removeBit, ttl: true})
-	}
-	ttl := slices.DeleteFunc(slices.Sorted(maps.Keys(w.ttl)), func(typ string) bool { return w.all[typ]&removeBit != 0 })
-	if len(ttl) > 0 {
+	ttl := slices.DeleteFunc(slices.Sorted(maps.Keys(w.ttl)), func(typ string) bool { return (w.all[typ]|ofAny)&removeBit != 0 })
+	switch {
+	case slices.Contains(ttl, "*"):
+		list = append(list, group{events: removeBit, ttl: true})
+	case len(ttl) > 0:
 		list = append(list, group{events: removeBit, ttl: true, types: ttl})
 	}
 	return list

@@ -27,8 +27,7 @@ func readRecords(in io.Reader) iter.Seq2[*sluice.Record, error] {
 			return
 		}
 		dec := json.NewDecoder(buffered)
-		n := 0
-		for {
+		for n := 0; ; n++ {
 			var raw json.RawMessage
 			err := dec.Decode(&raw)
 			if errors.Is(err, io.EOF) {
@@ -47,13 +46,9 @@ func readRecords(in io.Reader) iter.Seq2[*sluice.Record, error] {
 				return
 			}
 			for i := range recs {
-				n++
 				if !yield(&recs[i], nil) {
 					return
 				}
-			}
-			if len(recs) == 0 {
-				n++ // an envelope, but an empty one
 			}
 		}
 	}

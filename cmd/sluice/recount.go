@@ -202,7 +202,16 @@ func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.S
 		fmt.Fprintf(r.cli.stderr, "%s after %v (--settle)\n",
 			plural(counters, "counter "+which+" is looked at again", "counters "+which+" are looked at again"), r.o.settle)
 	}
-	done, err := one.Run(ctx, bar.count(parents))
+	done, err := one.Run(ctx, func(yield func(sluice.Item, error) bool) {
+		for it, err := range parents {
+			if err == nil {
+				bar.one()
+			}
+			if !yield(it, err) {
+				return
+			}
+		}
+	})
 	bar.end()
 	err = stopped(ctx, err, "all counters were looked at: the same command begins anew")
 	if done.Brake != nil && err != nil {

@@ -177,9 +177,10 @@ func progressLine(p replay.Progress) string {
 }
 
 func (r *replaying) options(name string) replay.Options {
+	keep := func(_ context.Context, _ deadletter.Entry, data []byte) error { return r.keep.write(data) }
 	o := replay.Options{
 		Offset: r.offset, Route: r.route, Attempts: r.attempts, Items: &r.items,
-		Flow: flow.Options{DeadLetter: r.keep.sender(), Logger: r.c.logger()},
+		Flow: flow.Options{DeadLetter: deadletter.Sender(keep), Logger: r.c.logger()},
 		Bad: func(b replay.Bad) error {
 			fmt.Fprintf(r.c.stderr, "%s:%d: %s\n", name, b.Line, plain(b.Err.Error()))
 			if r.dryRun {
@@ -331,10 +332,6 @@ func (f *failedFile) check(inputs []string) error {
 		return usage("--failed: %s is there and holds something: replay it, move it away, or name another file", f.path)
 	}
 	return nil
-}
-
-func (f *failedFile) sender() deadletter.Sender {
-	return func(_ context.Context, _ deadletter.Entry, data []byte) error { return f.write(data) }
 }
 
 func (f *failedFile) write(line []byte) error {

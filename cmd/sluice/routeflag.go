@@ -150,7 +150,7 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 	cfg := *p.cfg
 	cfg.Routes = nil
 	tombstones := false
-	reach := newReach(p.built.Projection.Client)
+	reach := &reach{behind: behind(p.built.Projection.Client), known: map[string][]string{}}
 	var owners []owner
 	for _, r := range p.cfg.Routes {
 		if r.Project == nil || !sameCluster(p.cfg, r.Project.To, of.To) {

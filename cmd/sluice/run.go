@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -176,15 +177,11 @@ func routesOf(cfg *config.Config) func(context.Context, daemon.Setup) (sluice.Ma
 // envWith is the environment, with the file's endpoints where it names none.
 func (c *cli) envWith(cfg *config.Config) func(string) string {
 	return func(name string) string {
-		if v := c.env(name); v != "" {
+		service, isEndpoint := strings.CutPrefix(name, endpointVar(""))
+		if v := c.env(name); v != "" || !isEndpoint {
 			return v
 		}
-		for service, url := range cfg.AWS.Endpoints {
-			if name == endpointVar(service) {
-				return url
-			}
-		}
-		return ""
+		return cfg.AWS.Endpoints[strings.ToLower(service)]
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/holders"
+	"github.com/sluicehq/sluice/internal/parallel"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -236,15 +236,8 @@ for 1 to 4 s.`,
 				some := len(apps) > 0
 				apps = slices.DeleteFunc(apps, func(app string) bool { return file.application != "" && app != file.application })
 				all, unreadable := make([]applicationState, len(apps)), make([]error, len(apps))
-				var reading errgroup.Group // workers of a table are watched for a while
-				reading.SetLimit(8)
-				for i, app := range apps {
-					reading.Go(func() error {
-						all[i], unreadable[i] = readApplication(cmd.Context(), store, app)
-						return nil
-					})
-				}
-				_ = reading.Wait()
+				// Workers of a table are watched for a while.
+				parallel.Do(len(apps), 8, func(i int) { all[i], unreadable[i] = readApplication(cmd.Context(), store, apps[i]) })
 				if asJSON {
 					err = printJSON(c.stdout, all)
 				} else if len(all) > 0 || !some {

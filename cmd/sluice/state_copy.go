@@ -84,10 +84,7 @@ func (c *cli) copyState(ctx context.Context, from, to, application string, dry, 
 	if err != nil {
 		return err
 	}
-	verb := "copied"
-	if dry {
-		verb = "would copy"
-	}
+	verb := map[bool]string{false: "copied", true: "would copy"}[dry]
 	return c.answer(asJSON, done, "%s application %s: %s, %s, %s\n", verb, app, plural(done.Streams, "stream", "streams"),
 		plural(done.Shards, "shard", "shards"), plural(done.Letters, "dead letter", "dead letters"))
 }

@@ -118,10 +118,7 @@ func (im *kclImport) run(ctx context.Context) (err error) {
 		return err
 	}
 	for _, s := range streams {
-		verb := "imported"
-		if im.dry {
-			verb = "would import"
-		}
+		verb := map[bool]string{false: "imported", true: "would import"}[im.dry]
 		if err := c.answer(im.asJSON, s, "%s %s of %s for the application %s; other shards begin at %s\n",
 			verb, plural(s.Leases, "lease", "leases"), s.Stream, app, s.Start); err != nil {
 			return err

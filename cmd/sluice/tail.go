@@ -131,7 +131,13 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 	}
 	var told sync.WaitGroup
 	if o.start == poller.Latest {
-		told.Go(func() { t.tellWaiting(ctx, p.Opened(), name) })
+		told.Go(func() { // that no record has come yet, once the stream exists
+			select {
+			case <-p.Opened():
+				fmt.Fprintf(c.stderr, "waiting for changes of %s from now on; --from TRIM_HORIZON shows earlier ones, too\n", plain(name))
+			case <-ctx.Done():
+			}
+		})
 	}
 	err = p.Run(ctx)
 	stop()
@@ -140,15 +146,6 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 		return err
 	}
 	return t.err
-}
-
-// tellWaiting reports that no record has come yet, once the stream exists.
-func (t *tail) tellWaiting(ctx context.Context, opened <-chan struct{}, name string) {
-	select {
-	case <-opened:
-		fmt.Fprintf(t.cli.stderr, "waiting for changes of %s from now on; --from TRIM_HORIZON shows earlier ones, too\n", plain(name))
-	case <-ctx.Done():
-	}
 }
 
 // theTable is the argument, or the only table of the file.

@@ -121,7 +121,10 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 		}
 		app = connected
 	}
-	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(app)
+	v.Name, v.Tables, v.Queues = cfg.Name, app.Tables, app.Queues
+	for _, b := range app.Routes { // also those of the queues of cascades
+		v.Routes = append(v.Routes, listedRoute{Name: b.Name, Kind: b.Kind, On: b.Written.On, Filters: filters(b.Written)})
+	}
 	for _, at := range cfg.Accounts() {
 		if text := at.String(); text != "" {
 			v.Accounts = append(v.Accounts, text)
@@ -182,14 +185,6 @@ func (v *validation) tell(err error) {
 	default:
 		v.Mistakes = append(v.Mistakes, mistake{Problem: awserror.Plain(err.Error()), text: awserror.Plain(err.Error())})
 	}
-}
-
-// listRoutes lists the routes of the file, and those of the queues of cascades.
-func listRoutes(app *config.App) (list []listedRoute) {
-	for _, b := range app.Routes {
-		list = append(list, listedRoute{Name: b.Name, Kind: b.Kind, On: b.Written.On, Filters: filters(b.Written)})
-	}
-	return list
 }
 
 // filters says which of a route's filters are set, as the file has them.
