@@ -97,12 +97,12 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, s config.Setup) (*c
 }
 
 // loadApp is load and build, without a call to anybody.
-func (c *cli) loadApp(ctx context.Context) (*config.Config, *config.App, error) {
+func (c *cli) loadApp(ctx context.Context, s config.Setup) (*config.Config, *config.App, error) {
 	cfg, err := c.load()
 	if err != nil {
 		return nil, nil, err
 	}
-	app, err := c.build(ctx, cfg, config.Setup{})
+	app, err := c.build(ctx, cfg, s)
 	return cfg, app, err
 }
 
@@ -147,6 +147,15 @@ func knownRoute(app *config.App, name string) error {
 	}
 	_, err := route(app, name, "", func(config.BuiltRoute) bool { return true })
 	return err
+}
+
+// mapped returns what f makes of each.
+func mapped[From, To any](all []From, f func(From) To) []To {
+	made := make([]To, len(all))
+	for i, one := range all {
+		made[i] = f(one)
+	}
+	return made
 }
 
 // didYouMean proposes the nearest of the names, and lists all when none is near.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,13 +76,7 @@ With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 			bar.end()
 			err = out.braked(stopped(ctx, err, "all was compared: the same command begins anew"))
 			out.result(result, err)
-			if err != nil {
-				return err
-			}
-			if out.err != nil {
-				return out.err
-			}
-			return verdict(result)
+			return cmp.Or(err, out.err, verdict(result))
 		},
 	}
 	f := cmd.Flags()

@@ -51,12 +51,8 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 	if err != nil {
 		return usage("--key: %w", err)
 	}
-	cfg, err := c.load()
-	if err != nil {
-		return err
-	}
 	var counts tally.Tally
-	app, err := c.build(ctx, cfg, config.Setup{Metrics: &counts})
+	_, app, err := c.loadApp(ctx, config.Setup{Metrics: &counts})
 	if err != nil {
 		return err
 	}

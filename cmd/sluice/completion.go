@@ -41,7 +41,13 @@ func ownCompletion(completion *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		return bashCompletion(cmd.Root(), cmd.OutOrStdout(), !bare)
+		var b bytes.Buffer
+		if err := cmd.Root().GenBashCompletionV2(&b, !bare); err != nil {
+			return err
+		}
+		script := strings.NewReplacer("_get_comp_words_by_ref", "__sluice_words", "_filedir", "__sluice_files").Replace(b.String())
+		_, err = io.WriteString(cmd.OutOrStdout(), script+bashWords)
+		return err
 	}
 }
 
@@ -140,11 +146,7 @@ func typeNames(cfg *config.Config) (names []string) {
 
 // letterTables are what dead letters say that they are of.
 func letterTables(cfg *config.Config) []string {
-	names := tablesOf(cfg)
-	for _, q := range cfg.Source.Queues {
-		names = append(names, path.Base(q))
-	}
-	return names
+	return slices.Concat(tablesOf(cfg), mapped(cfg.Source.Queues, path.Base))
 }
 
 // counterTables have the counters of the file's routes.
@@ -207,14 +209,3 @@ func soon[T any](ctx context.Context, find func(context.Context) []T) []T {
 //
 //go:embed completion.bash
 var bashWords string
-
-// bashCompletion prints the script for bash.
-func bashCompletion(root *cobra.Command, w io.Writer, descriptions bool) error {
-	var b bytes.Buffer
-	if err := root.GenBashCompletionV2(&b, descriptions); err != nil {
-		return err
-	}
-	script := strings.NewReplacer("_get_comp_words_by_ref", "__sluice_words", "_filedir", "__sluice_files").Replace(b.String())
-	_, err := io.WriteString(w, script+bashWords)
-	return err
-}

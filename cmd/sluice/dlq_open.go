@@ -100,9 +100,6 @@ type lettersOpen struct {
 // open finds the place. redriving says that routes are needed, where no daemon
 // has them.
 func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, error) {
-	if p.live {
-		return p.running(ctx)
-	}
 	if err := p.notEmpty(); err != nil {
 		return nil, err
 	}
@@ -391,7 +388,7 @@ func (p *letterPlace) inside(ctx context.Context, redriving bool, box *letters.B
 	var m sluice.Matcher
 	var fetch deadletter.Fetch
 	if redriving {
-		own, app, err := p.c.loadApp(ctx)
+		own, app, err := p.c.loadApp(ctx, config.Setup{})
 		if none, ok := errors.AsType[*noFileError](err); ok {
 			err = fmt.Errorf("a redrive runs the routes of the configuration, and there is no %s here: name it by --config or $%s, or ask the running daemon by --daemon, which has routes", none.path, configEnv)
 		}

@@ -54,7 +54,7 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	if o.key != "" && len(args) > 0 {
 		return usage("want a file of records, or --key, not both")
 	}
-	_, app, err := c.loadApp(ctx)
+	_, app, err := c.loadApp(ctx, config.Setup{})
 	if err != nil {
 		return err
 	}

@@ -53,11 +53,7 @@ func lambdaFilters(cfg *config.Config, table string, view item.View, viewKnown b
 		}
 		tooLong := slices.ContainsFunc(patterns, func(p string) bool { return len(p) > maxPattern })
 		if len(patterns) <= maxFilters && !tooLong {
-			var c filterCriteria
-			for _, p := range patterns {
-				c.Filters = append(c.Filters, filterPattern{p})
-			}
-			return c, nil
+			return filterCriteria{mapped(patterns, func(p string) filterPattern { return filterPattern{p} })}, nil
 		}
 	}
 	return filterCriteria{}, nil
@@ -221,10 +217,7 @@ func (f filterMaker) ofTypes(r config.EntityType, g group) (list []string) {
 			// It may stand in a map or a list, which patterns cannot follow.
 			return []string{pattern(g.events, g.ttl, nil)}
 		}
-		var values []any
-		for _, typ := range g.types {
-			values = append(values, typ)
-		}
+		values := mapped(g.types, func(typ string) any { return typ })
 		for _, image := range []string{"NewImage", "OldImage", "Keys"} {
 			if set := g.events & f.in(image); set != 0 {
 				list = append(list, pattern(set, g.ttl, at(image, attribute, values)))

@@ -169,15 +169,12 @@ func invokeOnce(ctx context.Context, command runtimeapi.Command, event []byte, t
 		return result, fmt.Errorf("the function's answer is no JSON: %q", answer.Payload)
 	}
 	result.Answer = answer.Payload
-	var partial struct {
-		BatchItemFailures []struct{ ItemIdentifier string }
-	}
+	type failure struct{ ItemIdentifier string }
+	var partial struct{ BatchItemFailures []failure }
 	if err := json.Unmarshal(answer.Payload, &partial); err != nil {
 		return result, fmt.Errorf("Lambda cannot read the answer %s and would send the whole batch again: %w", answer.Payload, err)
 	}
-	for _, failure := range partial.BatchItemFailures {
-		result.Again = append(result.Again, failure.ItemIdentifier)
-	}
+	result.Again = mapped(partial.BatchItemFailures, func(f failure) string { return f.ItemIdentifier })
 	return result, nil
 }
 

@@ -163,7 +163,7 @@ func highVersions(ctx context.Context, p *config.Projected, index string) (bool,
 // eachMarked calls f for each index of the configuration whose documents are
 // versioned by sequence, or for the one of that name.
 func (c *cli) eachMarked(ctx context.Context, name string, f func(context.Context, config.BuiltRoute, string) error) error {
-	_, app, err := c.loadApp(ctx)
+	_, app, err := c.loadApp(ctx, config.Setup{})
 	if err != nil {
 		return err
 	}

@@ -77,13 +77,3 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 	}
 	return c.answer(asJSON, a, "%s", text)
 }
-
-// running finds the running daemon.
-func (p *letterPlace) running(ctx context.Context) (*lettersOpen, error) {
-	if err := p.notEmpty(); err != nil {
-		return nil, err
-	}
-	cfg, invalid := p.c.loadMaybe()
-	o, _, err := p.find(ctx, cfg, invalid)
-	return o, err
-}

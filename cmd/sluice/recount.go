@@ -75,7 +75,7 @@ func (c *cli) recount(ctx context.Context, o recountOptions) error {
 			return usage("--key: %w", err)
 		}
 	}
-	_, app, err := c.loadApp(ctx)
+	_, app, err := c.loadApp(ctx, config.Setup{})
 	if err != nil {
 		return err
 	}
@@ -161,10 +161,7 @@ func (v *validation) warn(ctx context.Context, app *config.App, ask bool) {
 // indexFault says that the index of a recount is not there, or lacks attributes. It
 // looks for the children of a parent that need not exist.
 func indexFault(ctx context.Context, route string, one rollup.Recount) error {
-	var key []item.Attribute
-	for _, name := range one.Keys {
-		key = append(key, item.String(name, "sluice"))
-	}
+	key := mapped(one.Keys, func(name string) item.Attribute { return item.String(name, "sluice") })
 	for _, err := range one.Children(ctx, item.Of(key...)) {
 		if err == nil {
 			return nil

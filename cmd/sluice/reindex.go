@@ -63,24 +63,21 @@ You can repeat a step. The mapping is the sink's file for the alias, or in --ind
 // reindex connects: to what the file's route projects into, which is returned,
 // too, or to what flags say.
 func (r *reindexing) reindex(cmd *cobra.Command) (reindex.Reindex, *opensearch.Client, *projected, error) {
-	ctx := cmd.Context()
 	none := reindex.Reindex{}
-	byFlags, err := r.route.byFlags(cmd.Flags())
+	p, err := r.route.find(cmd)
 	if err != nil {
 		return none, nil, nil, err
 	}
 	var client *opensearch.Client
-	var p *projected
 	alias := r.index
-	if byFlags {
-		if err := missing("index", r.index); err != nil {
-			return none, nil, nil, err
-		}
-		client, err = r.client(ctx)
-	} else if p, err = r.route.load(ctx); err == nil {
+	switch {
+	case p != nil && literal(p.index) == nil:
+		err = fmt.Errorf("route %s: its index %s is a template: name one of its aliases by --index, with the other flags", p.built.Name, p.index)
+	case p != nil:
 		alias, client = p.index, p.built.Projection.Client
-		if literal(alias) == nil {
-			err = fmt.Errorf("route %s: its index %s is a template: name one of its aliases by --index, with the other flags", p.built.Name, alias)
+	default:
+		if err = missing("index", alias); err == nil {
+			client, err = r.client(cmd.Context())
 		}
 	}
 	if err != nil {

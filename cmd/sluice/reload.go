@@ -42,7 +42,7 @@ func (p *letterPlace) reload(ctx context.Context) (r page.Reload, err error) {
 	_, invalid := p.c.loadMaybe()
 	var l *lettersOpen
 	if invalid == nil {
-		l, err = p.running(ctx)
+		l, err = p.open(ctx, false)
 	} else {
 		l, _, err = p.reach(ctx, nil, time.Second)
 	}

@@ -103,7 +103,7 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 			return err
 		}
 	}
-	_, app, err := r.c.loadApp(ctx)
+	_, app, err := r.c.loadApp(ctx, config.Setup{})
 	if err != nil {
 		return err
 	}
@@ -269,12 +269,10 @@ type told struct {
 func (r *replaying) tell(rec *sluice.Record, routes []*sluice.Route, err error) {
 	r.telling.Lock()
 	defer r.telling.Unlock()
-	line := told{Table: rec.Table, Event: string(rec.EventName), Sequence: string(rec.Sequence), Routes: []string{}}
+	line := told{Table: rec.Table, Event: string(rec.EventName), Sequence: string(rec.Sequence)}
+	line.Routes = mapped(routes, func(rt *sluice.Route) string { return rt.Name })
 	if rec.Keys.Exists() {
 		line.Keys = rec.Keys.AppendJSON(nil)
-	}
-	for _, rt := range routes {
-		line.Routes = append(line.Routes, rt.Name)
 	}
 	text := strings.Join(line.Routes, ", ")
 	switch {

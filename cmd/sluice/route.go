@@ -271,23 +271,15 @@ type storedRoutes struct {
 }
 
 // names are those of the file; none without a file.
-func (s storedRoutes) names() (names []string) {
-	if s.cfg != nil {
-		for _, r := range s.cfg.Routes {
-			names = append(names, r.Name)
-		}
-	}
-	return names
+func (s storedRoutes) names() []string {
+	return mapped(cmp.Or(s.cfg, new(config.Config)).Routes, func(r config.Route) string { return r.Name })
 }
 
 func (s storedRoutes) list(ctx context.Context) (daemon.Routes, error) {
-	all := daemon.Routes{Routes: []daemon.RouteStatus{}}
+	all := daemon.Routes{Routes: mapped(s.names(), func(name string) daemon.RouteStatus { return daemon.RouteStatus{Route: name} })}
 	stored, err := pauses.Read(ctx, s.store, s.app)
 	if err != nil {
 		return all, err
-	}
-	for _, name := range s.names() {
-		all.Routes = append(all.Routes, daemon.RouteStatus{Route: name})
 	}
 	for _, p := range stored {
 		left := time.Until(p.Until())

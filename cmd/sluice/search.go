@@ -78,24 +78,20 @@ func (s *search) described() []string {
 // unfenced is passed to source.
 func (s *search) connect(cmd *cobra.Command, unfenced bool) (*source, *opensearch.Client, error) {
 	ctx := cmd.Context()
-	byFlags, err := s.route.byFlags(cmd.Flags())
+	p, err := s.route.find(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
-	if byFlags {
-		src, err := s.source(ctx, unfenced)
-		if err != nil {
-			return nil, nil, err
-		}
-		client, err := s.client(ctx)
-		return src, client, err
+	if p != nil {
+		src, err := p.source(ctx, s.route.cli, unfenced)
+		return src, p.built.Projection.Client, err
 	}
-	p, err := s.route.load(ctx)
+	src, err := s.source(ctx, unfenced)
 	if err != nil {
 		return nil, nil, err
 	}
-	src, err := p.source(ctx, s.route.cli, unfenced)
-	return src, p.built.Projection.Client, err
+	client, err := s.client(ctx)
+	return src, client, err
 }
 
 // source is a table and what becomes of its items.

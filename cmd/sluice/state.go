@@ -143,7 +143,7 @@ func readStreams(ctx context.Context, store statestore.Store, app string) ([]str
 	}
 	all := []streamState{}
 	for _, st := range streams {
-		one := streamState{Application: app, Table: poller.Stream{ARN: st.ARN}.TableName(), ARN: st.ARN, Shards: []shardState{}}
+		one := streamState{Application: app, Table: poller.Stream{ARN: st.ARN}.TableName(), ARN: st.ARN}
 		start, err := store.Start(ctx, st, state.Start{})
 		if err != nil && !errors.Is(err, state.ErrNoStart) {
 			return nil, err
@@ -153,10 +153,10 @@ func readStreams(ctx context.Context, store statestore.Store, app string) ([]str
 		if err != nil {
 			return nil, err
 		}
-		for _, sh := range shards {
-			one.Shards = append(one.Shards, shardState{ID: sh.ID, Parent: sh.Parent, Position: sh.Position.Sequence, Finished: sh.Position.Finished,
-				Owner: sh.Owner, Epoch: sh.Epoch, Created: shardCreated(sh.ID)})
-		}
+		one.Shards = mapped(shards, func(sh state.Shard) shardState {
+			return shardState{ID: sh.ID, Parent: sh.Parent, Position: sh.Position.Sequence, Finished: sh.Position.Finished,
+				Owner: sh.Owner, Epoch: sh.Epoch, Created: shardCreated(sh.ID)}
+		})
 		all = append(all, one)
 	}
 	// The store has them by ARN, where orders-2/ stands before orders/.
@@ -193,7 +193,9 @@ func readApplication(ctx context.Context, store statestore.Store, app string) (a
 		return a, err
 	}
 	addHolders(a.Streams, workers)
-	a.Workers = workerStates(workers)
+	a.Workers = mapped(workers, func(w holders.Worker) workerState {
+		return workerState{Name: w.Name, State: w.State, Config: w.Config, Ended: w.Ended, Shards: len(w.Shards), Jobs: w.Jobs, Report: w.Report}
+	})
 	backfills, err := snapshot.List(ctx, store, app)
 	if err != nil {
 		return a, err

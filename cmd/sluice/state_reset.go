@@ -52,10 +52,7 @@ in order. Handlers must tolerate repetition. Dead letters and backfills stay.`,
 					return err
 				}
 				if len(streams) > 1 {
-					var arns []string
-					for _, s := range streams {
-						arns = append(arns, s.ARN)
-					}
+					arns := mapped(streams, func(s streamState) string { return s.ARN })
 					return usage("the table has had several streams: name one: %s", strings.Join(arns, ", "))
 				}
 				return c.reset(cmd.Context(), store, streams[0], shard, to, yes, asJSON)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -142,10 +143,7 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 	err = p.Run(ctx)
 	stop()
 	told.Wait()
-	if err != nil {
-		return err
-	}
-	return t.err
+	return cmp.Or(err, t.err)
 }
 
 // theTable is the argument, or the only table of the file.

@@ -122,18 +122,16 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 		app = connected
 	}
 	v.Name, v.Tables, v.Queues = cfg.Name, app.Tables, app.Queues
-	for _, b := range app.Routes { // also those of the queues of cascades
-		v.Routes = append(v.Routes, listedRoute{Name: b.Name, Kind: b.Kind, On: b.Written.On, Filters: filters(b.Written)})
-	}
+	v.Routes = mapped(app.Routes, func(b config.BuiltRoute) listedRoute { // also those of the queues of cascades
+		return listedRoute{Name: b.Name, Kind: b.Kind, On: b.Written.On, Filters: filters(b.Written)}
+	})
 	for _, at := range cfg.Accounts() {
 		if text := at.String(); text != "" {
 			v.Accounts = append(v.Accounts, text)
 		}
 	}
 	v.warn(ctx, app, connect)
-	for _, doubt := range doubts {
-		v.Warnings = append(v.Warnings, mistake{Problem: doubt, text: doubt})
-	}
+	v.Warnings = append(v.Warnings, mapped(doubts, func(doubt string) mistake { return mistake{Problem: doubt, text: doubt} })...)
 	if connect {
 		return c.connect(ctx, cfg, app)
 	}
