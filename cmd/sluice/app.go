@@ -114,14 +114,9 @@ func (c *cli) logger() *slog.Logger {
 // route finds a route by its name. With "" it returns the only route that has what
 // the command needs; kind names that.
 func route(app *config.App, name, kind string, has func(config.BuiltRoute) bool) (config.BuiltRoute, error) {
-	var names, all []string
-	var found []config.BuiltRoute
-	for _, r := range app.Routes {
-		all = append(all, r.Name)
-		if has(r) {
-			names, found = append(names, r.Name), append(found, r)
-		}
-	}
+	byName := func(r config.BuiltRoute) string { return r.Name }
+	found := slices.DeleteFunc(slices.Clone(app.Routes), func(r config.BuiltRoute) bool { return !has(r) })
+	names, all := mapped(found, byName), mapped(app.Routes, byName)
 	if name == "" {
 		switch len(found) {
 		case 0:

@@ -155,7 +155,7 @@ func (h *health) ask(ctx context.Context, ready bool) error {
 		}
 		return resp, strings.TrimSpace(string(body)), err
 	}
-	live, text, err := get("/livez")
+	live, text, err := get("/livez") //nolint:bodyclose // get closes it
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (h *health) ask(ctx context.Context, ready bool) error {
 	if !ready {
 		return nil
 	}
-	works, text, err := get("/readyz")
+	works, text, err := get("/readyz") //nolint:bodyclose // get closes it
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,14 @@ func tableFilters(cfg *config.Config, only string, view item.View, viewKnown boo
 
 func printFilters(w io.Writer, format string, all []tableFilter) error {
 	if format == "json" {
-		return printFiltersJSON(w, all)
+		byTable := map[string]filterCriteria{}
+		for _, f := range all {
+			byTable[f.table] = filterCriteria{append([]filterPattern{}, f.criteria.Filters...)} // an empty list takes filters away
+		}
+		if len(all) == 1 {
+			return printJSON(w, byTable[all[0].table])
+		}
+		return printJSON(w, byTable)
 	}
 	var b strings.Builder
 	for i, f := range all {
@@ -132,20 +139,6 @@ func printFilters(w io.Writer, format string, all []tableFilter) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func printFiltersJSON(w io.Writer, all []tableFilter) error {
-	byTable := map[string]filterCriteria{}
-	for i := range all {
-		if all[i].criteria.Filters == nil {
-			all[i].criteria.Filters = []filterPattern{} // which takes filters away
-		}
-		byTable[all[i].table] = all[i].criteria
-	}
-	if len(all) == 1 {
-		return printJSON(w, all[0].criteria)
-	}
-	return printJSON(w, byTable)
 }
 
 // hclString quotes text for HCL, in which ${ and %{ begin a template.

@@ -120,9 +120,7 @@ func (c *cli) recount(ctx context.Context, o recountOptions) error {
 
 // counters are those of the route that the flags name.
 func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []rollup.Recount, err error) {
-	var all []string
 	for _, one := range r.Recounts {
-		all = append(all, one.Table+"."+one.Attribute)
 		if o.table != "" && one.Table != o.table || o.attribute != "" && one.Attribute != o.attribute {
 			continue
 		}
@@ -133,6 +131,7 @@ func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []r
 	}
 	switch {
 	case len(list) == 0:
+		all := mapped(r.Recounts, func(one rollup.Recount) string { return one.Table + "." + one.Attribute })
 		return nil, usage("route %s has no such counter: --table, --attribute and --key fit none of %s", r.Name, strings.Join(all, ", "))
 	case key.Exists() && slices.ContainsFunc(list, func(one rollup.Recount) bool { return one.Table != list[0].Table }):
 		return nil, usage("--key: parents of several tables have such a key: say which by --table")

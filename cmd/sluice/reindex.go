@@ -46,7 +46,7 @@ You can repeat a step. The mapping is the sink's file for the alias, or in --ind
 	r.addConnection(f)
 	f.StringVar(&r.index, "index", "", "the `alias`")
 	r.route.add(cmd, f)
-	r.route.instead = append(r.described(), "index")
+	r.route.instead = describing
 	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "longest time that writers cache the alias")
 	f.DurationVar(&r.longest, "longest", time.Minute, "longest time of one write; finish and abandon wait for it")
 	f.BoolVar(&r.newBodies, "new-bodies", false, "do not compare bodies: the projection changed too")

@@ -69,10 +69,8 @@ func missing(flags ...string) error {
 	return nil
 }
 
-// described are the flags that describe a projection and its cluster.
-func (s *search) described() []string {
-	return []string{"opensearch", "opensearch-ca", "allow-plain-http", "opensearch-sign", "table", "id", "version-attribute", "version-sequence", "unversioned", "type", "type-attribute"}
-}
+// describing are the flags that describe a projection and its cluster.
+var describing = []string{"opensearch", "opensearch-ca", "allow-plain-http", "opensearch-sign", "table", "id", "version-attribute", "version-sequence", "unversioned", "type", "type-attribute", "index"}
 
 // connect finds the projected table and index, by the file's route or by flags.
 // unfenced is passed to source.

@@ -79,14 +79,9 @@ func (s *stateFile) complete(cmd *cobra.Command, args []string, _ string) ([]str
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return s.c.inState(cmd.Context(), s.path, func(ctx context.Context, store statestore.Store, cfg *config.Config) (tables []string) {
-		streams, _ := store.Streams(ctx, s.c.applicationName(s.application, cfg))
-		for _, st := range streams {
-			if name := tableName(st.ARN); !slices.Contains(tables, name) {
-				tables = append(tables, name)
-			}
-		}
-		return tables
+	return s.c.inState(cmd.Context(), s.path, func(ctx context.Context, store statestore.Store, cfg *config.Config) []string {
+		streams, _ := store.Streams(ctx, s.c.applicationName(s.application, cfg)) // by ARN
+		return slices.Compact(mapped(streams, func(st state.Stream) string { return tableName(st.ARN) }))
 	}), cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -372,16 +367,7 @@ func namedStreams(ctx context.Context, store statestore.Store, app, name string)
 	if err != nil {
 		return nil, err
 	}
-	var tables []string
-	var found []streamState
-	for _, s := range all {
-		if !slices.Contains(tables, s.Table) {
-			tables = append(tables, s.Table)
-		}
-		if s.Table == name || s.ARN == name {
-			found = append(found, s)
-		}
-	}
+	found := slices.DeleteFunc(slices.Clone(all), func(s streamState) bool { return s.Table != name && s.ARN != name })
 	if len(found) > 0 {
 		return found, nil
 	}
@@ -389,6 +375,7 @@ func namedStreams(ctx context.Context, store statestore.Store, app, name string)
 	if err != nil {
 		return nil, err
 	}
+	tables := slices.Compact(mapped(all, func(s streamState) string { return s.Table }))
 	hint = cmp.Or(hint, didYouMean(name, tables))
 	return nil, fmt.Errorf("nothing is stored of %q for the application %q%s", name, app, hint)
 }
