@@ -101,50 +101,48 @@ func (f *filler) wanted(ctx context.Context) error {
 	if time.Since(f.asked) < f.TTL {
 		return nil
 	}
-	var asked time.Time
-	var st Status
-	err := f.retry(ctx, func() (err error) {
-		asked = time.Now()
-		st, err = f.Status(ctx)
-		return err
-	})
-	if err == nil && st.Other != f.index && st.Current != f.index {
-		err = fmt.Errorf("%s is no longer to be filled: the reindex was abandoned meanwhile, or finished", f.index)
+	for attempt := 1; ; attempt++ {
+		asked := time.Now()
+		st, err := f.Status(ctx)
+		switch {
+		case err == nil && st.Other != f.index && st.Current != f.index:
+			return fmt.Errorf("%s is no longer to be filled: the reindex was abandoned meanwhile, or finished", f.index)
+		case err == nil:
+			f.asked = asked
+			return nil
+		case attempt >= f.Attempts:
+			return err
+		}
+		if err := f.pause(ctx, attempt); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		f.asked = asked
-	}
-	return err
 }
 
 // write writes one document, and tries again as long as that may help.
 func (f *filler) write(ctx context.Context, key sluice.Item, op document.Op) error {
-	return f.retry(ctx, func() error {
+	for attempt := 1; ; attempt++ {
 		err := f.Write(ctx, op)
-		if sluice.IsPermanent(err) {
-			f.fail(key, err)
-			return nil
-		}
-		if err == nil {
+		switch {
+		case err == nil:
 			f.mu.Lock()
 			f.done.Documents++
 			f.mu.Unlock()
-		}
-		return err
-	})
-}
-
-// retry calls do until it succeeds, a few times.
-func (f *filler) retry(ctx context.Context, do func() error) error {
-	for attempt := 1; ; attempt++ {
-		err := do()
-		if err == nil || attempt >= f.Attempts || ctx.Err() != nil {
+			return nil
+		case sluice.IsPermanent(err):
+			f.fail(key, err)
+			return nil
+		case attempt >= f.Attempts || ctx.Err() != nil:
 			return err
 		}
-		if err := backoff.Sleep(ctx, backoff.Full(200*time.Millisecond, 100*time.Millisecond<<8, attempt)); err != nil {
+		if err := f.pause(ctx, attempt); err != nil {
 			return err
 		}
 	}
+}
+
+func (f *filler) pause(ctx context.Context, attempt int) error {
+	return backoff.Sleep(ctx, backoff.Full(200*time.Millisecond, 100*time.Millisecond<<8, attempt))
 }
 
 func (f *filler) fail(key sluice.Item, err error) {
