@@ -40,9 +40,7 @@ func (c *cli) addAccount(commands []*cobra.Command) {
 
 // top returns how to reach the account of the process: by flags, else by the file.
 func (c *cli) top(cfg *config.Config) (at accounts.Access, err error) {
-	if cfg != nil {
-		at = cfg.TopAccess()
-	}
+	at = cmp.Or(cfg, new(config.Config)).TopAccess()
 	at.Region = cmp.Or(c.own.region, at.Region)
 	switch {
 	case c.own.profile != "" && c.own.role != "":
@@ -63,22 +61,14 @@ func (c *cli) reach(o *daemon.Options, cfg *config.Config) (err error) {
 	if o.AWS, err = c.top(cfg); err != nil {
 		return err
 	}
-	o.Region, o.RegionName = o.AWS.Region, c.regionName(cfg)
-	if cfg != nil {
-		o.Source = cfg.SourceAccess()
-	}
+	o.Region, o.RegionName, o.Source = o.AWS.Region, c.regionName(cfg), cmp.Or(cfg, new(config.Config)).SourceAccess()
 	return nil
 }
 
-// aws returns the configurations of services: the environment's, with the settings
-// of the file (which may be nil), overridden by SLUICE_ENDPOINT_<SERVICE> and flags.
-// "dynamodb" is for the tables of source, [accounts.State] for others.
-func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, error) {
-	services, _, err := c.accounts(ctx, cfg)
-	return services, err
-}
-
-// accounts is aws, with the accounts for sinks.
+// accounts returns the configurations of services, and the accounts for sinks: the
+// environment's, with the settings of the file (which may be nil), overridden by
+// SLUICE_ENDPOINT_<SERVICE> and flags. "dynamodb" is for the tables of source,
+// [accounts.State] for others.
 func (c *cli) accounts(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, *accounts.Accounts, error) {
 	services, all, err := c.accountsMaybe(ctx, cfg)
 	if err == nil && services("").Region == "" {
@@ -94,11 +84,7 @@ func (c *cli) accountsMaybe(ctx context.Context, cfg *config.Config) (func(servi
 	if err != nil {
 		return nil, nil, err
 	}
-	var source accounts.Access
-	endpoints := map[string]string{}
-	if cfg != nil {
-		source, endpoints = cfg.SourceAccess(), cfg.AWS.Endpoints
-	}
+	cfg = cmp.Or(cfg, new(config.Config))
 	base, err := awsconfig.LoadDefaultConfig(ctx, quiet, awsconfig.WithRegion(top.Region), awsconfig.WithSharedConfigProfile(top.Profile))
 	if err != nil {
 		return nil, nil, fmt.Errorf("AWS configuration: %w", err)
@@ -108,14 +94,14 @@ func (c *cli) accountsMaybe(ctx context.Context, cfg *config.Config) (func(servi
 	}
 	own := func(service string) aws.Config {
 		one := base.Copy()
-		url := cmp.Or(c.env(endpointVar(service)), endpoints[service])
+		url := cmp.Or(c.env(endpointVar(service)), cfg.AWS.Endpoints[service])
 		if url != "" {
 			one.BaseEndpoint = &url
 		}
 		return awsclient.Named(one, awsclient.Names{Endpoint: c.endpointName(service, cfg), Region: c.regionName(cfg)})
 	}
 	all := accounts.New(own("sts"), daemon.Profiles(ctx, quiet))
-	return all.Services(own, top, source), all, nil
+	return all.Services(own, top, cfg.SourceAccess()), all, nil
 }
 
 // quiet drops the SDK's log, because it also returns the errors.

@@ -97,12 +97,12 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, s config.Setup) (*c
 }
 
 // loadApp is load and build, without a call to anybody.
-func (c *cli) loadApp(ctx context.Context) (*config.Config, *config.App, error) {
+func (c *cli) loadApp(ctx context.Context, s config.Setup) (*config.Config, *config.App, error) {
 	cfg, err := c.load()
 	if err != nil {
 		return nil, nil, err
 	}
-	app, err := c.build(ctx, cfg, config.Setup{})
+	app, err := c.build(ctx, cfg, s)
 	return cfg, app, err
 }
 
@@ -114,14 +114,9 @@ func (c *cli) logger() *slog.Logger {
 // route finds a route by its name. With "" it returns the only route that has what
 // the command needs; kind names that.
 func route(app *config.App, name, kind string, has func(config.BuiltRoute) bool) (config.BuiltRoute, error) {
-	var names, all []string
-	var found []config.BuiltRoute
-	for _, r := range app.Routes {
-		all = append(all, r.Name)
-		if has(r) {
-			names, found = append(names, r.Name), append(found, r)
-		}
-	}
+	byName := func(r config.BuiltRoute) string { return r.Name }
+	found := slices.DeleteFunc(slices.Clone(app.Routes), func(r config.BuiltRoute) bool { return !has(r) })
+	names, all := mapped(found, byName), mapped(app.Routes, byName)
 	if name == "" {
 		switch len(found) {
 		case 0:
@@ -149,6 +144,15 @@ func knownRoute(app *config.App, name string) error {
 	return err
 }
 
+// mapped returns what f makes of each.
+func mapped[From, To any](all []From, f func(From) To) []To {
+	made := make([]To, len(all))
+	for i, one := range all {
+		made[i] = f(one)
+	}
+	return made
+}
+
 // didYouMean proposes the nearest of the names, and lists all when none is near.
 func didYouMean(name string, names []string) string {
 	best := nearest(name, names)
@@ -165,30 +169,9 @@ func didYouMean(name string, names []string) string {
 func nearest(name string, names []string) string {
 	best, least := "", len(name)/2+1
 	for _, n := range names {
-		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
+		if d := config.Edits(strings.ToLower(name), strings.ToLower(n)); d < least {
 			best, least = n, d
 		}
 	}
 	return best
-}
-
-// distance is the number of letters to insert, delete or replace to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,13 +76,7 @@ With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 			bar.end()
 			err = out.braked(stopped(ctx, err, "all was compared: the same command begins anew"))
 			out.result(result, err)
-			if err != nil {
-				return err
-			}
-			if out.err != nil {
-				return out.err
-			}
-			return verdict(result)
+			return cmp.Or(err, out.err, verdict(result))
 		},
 	}
 	f := cmd.Flags()
@@ -89,7 +84,7 @@ With more ghosts than --max-deletes, a repair deletes none. More: docs/audit.md.
 	s.addProjection(f)
 	s.route.add(cmd, f)
 	f.StringVar(&s.index, "index", "", "index or alias, or a `template` such as 'orders-{region|lower}'")
-	s.route.instead = append(s.described(), "index")
+	s.route.instead = describing
 	f.BoolVar(&repair, "repair", false, "write and delete documents")
 	f.IntVar(&maxDeletes, "max-deletes", 0, "most `documents` to delete (default: 1000, at most 5 %)")
 	f.BoolVar(&trust, "trust-tables", false, "repair although table and index seem to differ")

@@ -64,19 +64,19 @@ docs/backfill.md.`,
 			if err := scanFlags(s.Scan); err != nil {
 				return err
 			}
-			byFlags, err := by.byFlags(cmd.Flags())
+			p, err := by.find(cmd)
 			if err != nil {
 				return err
 			}
 			app, env := daemon.App{Name: "sluice", Routes: to.routes}, c.env
-			if byFlags {
+			if p == nil {
 				if err := errors.Join(o.FromEnv(cmd.Flags(), c.env), to.validate(c.env)); err != nil {
 					return usage("%w", err)
 				}
 				s.Name = to.name()
 				err = c.reach(&o, nil)
 			} else {
-				cfg, name, wrong := by.backfill(cmd, &o, to.types)
+				cfg, name, wrong := p.backfill(cmd, &o, to.types, c.env)
 				if wrong != nil {
 					return wrong
 				}
@@ -206,15 +206,11 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 // backfill is the file with the route alone, for a backfill of one table, and
 // the name that tells this backfill from others of the table. It sets o as the
 // file and the environment say.
-func (r *routeFlag) backfill(cmd *cobra.Command, o *daemon.Options, types []string) (*config.Config, string, error) {
-	p, err := r.load(cmd.Context())
-	if err != nil {
-		return nil, "", err
-	}
+func (p *projected) backfill(cmd *cobra.Command, o *daemon.Options, types []string, env func(string) string) (*config.Config, string, error) {
 	flagged := o.Tables
 	fromFile(cmd.Flags().Changed, o, p.cfg)
 	o.Tables = flagged // one of the file's, below
-	if err := o.FromEnv(cmd.Flags(), r.cli.env); err != nil {
+	if err := o.FromEnv(cmd.Flags(), env); err != nil {
 		return nil, "", err
 	}
 	if len(o.Tables) > 1 {
@@ -225,7 +221,7 @@ func (r *routeFlag) backfill(cmd *cobra.Command, o *daemon.Options, types []stri
 		return nil, "", err
 	}
 	o.Tables = []string{table}
-	cfg, err := p.backfill(table, types)
+	cfg, err := p.alone(table, types)
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -50,12 +51,8 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 	if err != nil {
 		return usage("--key: %w", err)
 	}
-	cfg, err := c.load()
-	if err != nil {
-		return err
-	}
 	var counts tally.Tally
-	app, err := c.build(ctx, cfg, config.Setup{Metrics: &counts})
+	_, app, err := c.loadApp(ctx, config.Setup{Metrics: &counts})
 	if err != nil {
 		return err
 	}
@@ -78,11 +75,12 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 	err = keyHint(parent, stopped(ctx, r.Cascade.Remove(ctx, rec), "all children were deleted: the same command goes on"))
 	done := deletedOf(&counts)
 	if sluice.IsSkip(err) {
-		done.skipped, err = strings.TrimPrefix(err.Error(), "skipped: "), nil
+		done.Skipped, err = strings.TrimPrefix(err.Error(), "skipped: "), nil
 	}
-	if printErr := done.print(c.stdout, o.asJSON, err); err == nil {
-		err = printErr
+	if err != nil {
+		done.Error = err.Error()
 	}
+	err = cmp.Or(err, done.print(c.stdout, o.asJSON))
 	if err == nil && done.stopped {
 		return fmt.Errorf("table %s: the parent %s exists: its children stay until it is deleted", r.Cascade.Table(), keyText(key))
 	}
@@ -116,9 +114,9 @@ func (c *cli) planCascade(ctx context.Context, cascade *cascade.Cascade, parent 
 		}
 		rows++
 		line := struct {
-			Table string  `json:"table"`
-			Key   rawJSON `json:"key"`
-		}{row.Table, rawJSON(row.Key.Raw())}
+			Table string          `json:"table"`
+			Key   json.RawMessage `json:"key"`
+		}{row.Table, json.RawMessage(row.Key.Raw())}
 		if err := printLine(c.stdout, line); err != nil {
 			return err
 		}
@@ -128,50 +126,40 @@ func (c *cli) planCascade(ctx context.Context, cascade *cascade.Cascade, parent 
 
 // deleted is the result of a cascade, by the children's table.
 type deleted struct {
-	rows, sent map[string]int
-	stopped    bool // the parent is there
-	skipped    string
+	Rows    map[string]int `json:"deleted"`
+	Sent    map[string]int `json:"sent"`
+	Skipped string         `json:"skipped,omitempty"`
+	Error   string         `json:"error,omitempty"`
+	stopped bool           // the parent is there
 }
 
 func deletedOf(t *tally.Tally) deleted {
-	d := deleted{rows: t.By("sluice_cascade_deleted_rows_total"), sent: map[string]int{}, stopped: t.Sum("sluice_cascade_stops_total") > 0}
+	d := deleted{Rows: t.By("sluice_cascade_deleted_rows_total"), Sent: map[string]int{}, stopped: t.Sum("sluice_cascade_stops_total") > 0}
 	for labels, n := range t.By("sluice_cascade_messages_total") {
 		table, _, _ := strings.Cut(labels, ",")
-		d.sent[table] += n
+		d.Sent[table] += n
 	}
 	return d
 }
 
-func (d deleted) print(w io.Writer, asJSON bool, failed error) error {
+func (d deleted) print(w io.Writer, asJSON bool) error {
 	if asJSON {
-		line := struct {
-			Deleted map[string]int `json:"deleted"`
-			Sent    map[string]int `json:"sent"`
-			Skipped string         `json:"skipped,omitempty"`
-			Error   string         `json:"error,omitempty"`
-		}{Deleted: d.rows, Sent: d.sent, Skipped: d.skipped}
-		if failed != nil {
-			line.Error = failed.Error()
-		}
-		return printLine(w, line)
+		return printLine(w, d)
 	}
-	var errs []error
-	tell := func(format string, args ...any) {
-		_, err := fmt.Fprintf(w, format+"\n", args...)
-		errs = append(errs, err)
+	var b strings.Builder
+	for table, n := range d.Rows {
+		fmt.Fprintf(&b, "table %s: %s deleted\n", table, plural(n, "row", "rows"))
 	}
-	for table, n := range d.rows {
-		tell("table %s: %s deleted", table, plural(n, "row", "rows"))
-	}
-	for table := range d.sent {
-		tell("table %s: the rest is handed over to the queue", table)
+	for table := range d.Sent {
+		fmt.Fprintf(&b, "table %s: the rest is handed over to the queue\n", table)
 	}
 	switch {
 	case d.stopped: // which is the error
-	case d.skipped != "":
-		tell("nothing more to do: %s", plain(d.skipped))
-	case failed == nil && len(d.rows)+len(d.sent) == 0:
-		tell("there are no children")
+	case d.Skipped != "":
+		fmt.Fprintf(&b, "nothing more to do: %s\n", plain(d.Skipped))
+	case d.Error == "" && len(d.Rows)+len(d.Sent) == 0:
+		b.WriteString("there are no children\n")
 	}
-	return errors.Join(errs...)
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
-// shellExamples says for each shell how it completes from now on, and in every new
-// session.
-func shellExamples(completion *cobra.Command) {
+// ownCompletion says for each shell how it completes from now on, and in every new
+// session. The script for bash needs nothing else.
+func ownCompletion(completion *cobra.Command) {
 	of := map[string][2]string{
 		"bash":       {"source <(sluice completion bash)", "echo 'source <(sluice completion bash)' >>~/.bashrc"},
 		"zsh":        {"source <(sluice completion zsh)", `sluice completion zsh >"${fpath[1]}/_sluice"`},
@@ -30,18 +30,25 @@ func shellExamples(completion *cobra.Command) {
 	var now []string
 	for _, shell := range completion.Commands() {
 		lines := of[shell.Name()]
-		if lines[0] == "" {
-			continue
-		}
 		now = append(now, "  "+lines[0])
 		shell.Example = "  # In this session\n  " + lines[0] + "\n\n  # In every new one\n  " + lines[1]
 	}
 	completion.Example = strings.Join(now, "\n")
-}
-
-// complete proposes fixed values for a flag.
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	completeBy(cmd, flag, fixed(values...))
+	bash, _, _ := completion.Find([]string{"bash"}) // cobra has it always
+	bash.Long = "Print the script that has bash complete commands of sluice. It needs bash 4 or newer,\nand not the package bash-completion."
+	bash.RunE = func(cmd *cobra.Command, _ []string) error {
+		bare, err := cmd.Flags().GetBool("no-descriptions")
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if err := cmd.Root().GenBashCompletionV2(&b, !bare); err != nil {
+			return err
+		}
+		script := strings.NewReplacer("_get_comp_words_by_ref", "__sluice_words", "_filedir", "__sluice_files").Replace(b.String())
+		_, err = io.WriteString(cmd.OutOrStdout(), script+bashWords)
+		return err
+	}
 }
 
 // completeBy proposes values for a flag that are found when the user asks.
@@ -80,10 +87,13 @@ Each shell has its own script. The help of its command says where to put it.`
 // nothing.
 func (c *cli) completeRest(cmd *cobra.Command) {
 	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	starts := fixed(poller.TrimHorizon, poller.Latest)
 	names := map[string]func() []string{
+		"from": starts, "latest": starts, "start": starts, "to": fixed(poller.TrimHorizon, poller.Latest, forgotten), "format": fixed(filterFormats...),
+		"view": fixed("NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY"), "handler": fixed(config.InitHandlers...),
 		"table": c.ofFile(sourceTables), "route": c.routeNames(), "type": c.ofFile(typeNames),
 		"queue": c.ofFile(func(cfg *config.Config) []string { return cfg.Source.Queues }),
-		"start": fixed(poller.TrimHorizon, poller.Latest), "kind": fixed("record", "gap"), "dead-letter": fixed("record", "item"),
+		"kind":  fixed("record", "gap"), "dead-letter": fixed("record", "item"),
 		"log-format": fixed("text", "json"), "log-level": fixed("debug", "info", "warn", "error"), "opensearch-sign": fixed("es", "aoss"),
 	}
 	each := func(f *pflag.Flag) {
@@ -136,11 +146,7 @@ func typeNames(cfg *config.Config) (names []string) {
 
 // letterTables are what dead letters say that they are of.
 func letterTables(cfg *config.Config) []string {
-	names := tablesOf(cfg)
-	for _, q := range cfg.Source.Queues {
-		names = append(names, path.Base(q))
-	}
-	return names
+	return slices.Concat(tablesOf(cfg), mapped(cfg.Source.Queues, path.Base))
 }
 
 // counterTables have the counters of the file's routes.
@@ -203,31 +209,3 @@ func soon[T any](ctx context.Context, find func(context.Context) []T) []T {
 //
 //go:embed completion.bash
 var bashWords string
-
-// bashCompletion prints the script for bash.
-func bashCompletion(root *cobra.Command, w io.Writer, descriptions bool) error {
-	var b bytes.Buffer
-	if err := root.GenBashCompletionV2(&b, descriptions); err != nil {
-		return err
-	}
-	script := strings.NewReplacer("_get_comp_words_by_ref", "__sluice_words", "_filedir", "__sluice_files").Replace(b.String())
-	_, err := io.WriteString(w, script+bashWords)
-	return err
-}
-
-// withOwnBash has the command completion bash print a script that needs nothing else.
-func withOwnBash(completion *cobra.Command) {
-	for _, shell := range completion.Commands() {
-		if shell.Name() != "bash" {
-			continue
-		}
-		shell.Long = "Print the script that has bash complete commands of sluice. It needs bash 4 or newer,\nand not the package bash-completion."
-		shell.RunE = func(cmd *cobra.Command, _ []string) error {
-			bare, err := cmd.Flags().GetBool("no-descriptions")
-			if err != nil {
-				return err
-			}
-			return bashCompletion(cmd.Root(), cmd.OutOrStdout(), !bare)
-		}
-	}
-}

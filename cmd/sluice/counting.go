@@ -3,12 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"iter"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-
-	"github.com/sluicehq/sluice"
 )
 
 // counting tells how many items were gone through: by a bar at a terminal, by
@@ -30,20 +27,6 @@ func newCounting(out io.Writer, what string) *counting {
 			progressbar.OptionSetDescription(what), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	}
 	return c
-}
-
-// count counts the items that the caller takes.
-func (c *counting) count(items iter.Seq2[sluice.Item, error]) iter.Seq2[sluice.Item, error] {
-	return func(yield func(sluice.Item, error) bool) {
-		for it, err := range items {
-			if err == nil {
-				c.one()
-			}
-			if !yield(it, err) {
-				return
-			}
-		}
-	}
 }
 
 func (c *counting) one() { c.to(c.n + 1) }

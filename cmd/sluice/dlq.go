@@ -151,8 +151,7 @@ func (p *letterPlace) with(ctx context.Context, redriving bool, do func(*letters
 	if err != nil {
 		return err
 	}
-	err = do(l)
-	return errors.Join(err, l.close())
+	return errors.Join(do(l), l.close())
 }
 
 func (c *cli) printCounts(ctx context.Context, l *lettersOpen, asJSON bool) error {

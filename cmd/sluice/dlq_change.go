@@ -217,19 +217,12 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
 				ctx := cmd.Context()
 				purged := daemon.DeadLetterDeletion{DryRun: dryRun} // as a daemon answers
-				print := func(format string, more ...any) error {
-					if asJSON {
-						return printJSON(c.stdout, purged)
-					}
-					_, err := fmt.Fprintf(c.stdout, format+"\n", more...)
-					return err
-				}
 				ids, gone := l.api.there(ctx, args)
 				n := len(ids)
 				if len(args) == 0 {
 					// What is parked between the count and the answer is not meant. A stopped
 					// daemon parks nothing.
-					if now := time.Now(); (l.daemon || l.shared) && (filter.Until.IsZero() || filter.Until.After(now)) {
+					if now := time.Now(); l.parks && (filter.Until.IsZero() || filter.Until.After(now)) {
 						filter.Until = now
 					}
 					d, err := l.api.remove(ctx, "", filter, true)
@@ -242,11 +235,11 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 					ids = []string{""}
 				}
 				if n == 0 && !dryRun {
-					return errors.Join(gone, print("0 deleted: there is none of them in %s", l.where))
+					return errors.Join(gone, c.answer(asJSON, purged, "0 deleted: there is none of them in %s\n", l.where))
 				}
 				if dryRun {
 					purged.Deleted = n
-					return errors.Join(gone, print("%d would be deleted from %s", n, l.where))
+					return errors.Join(gone, c.answer(asJSON, purged, "%d would be deleted from %s\n", n, l.where))
 				}
 				if err := c.confirm(yes, "delete %s from %s? Their records are lost.", plural(n, "dead letter", "dead letters"), l.where); err != nil {
 					return errors.Join(gone, err)
@@ -260,7 +253,7 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 					}
 					errs = append(errs, err)
 				}
-				return errors.Join(append(errs, print("%d deleted from %s", purged.Deleted, l.where))...)
+				return errors.Join(append(errs, c.answer(asJSON, purged, "%d deleted from %s\n", purged.Deleted, l.where))...)
 			})
 		},
 	}

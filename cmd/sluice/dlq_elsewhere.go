@@ -69,10 +69,7 @@ func (p *letterPlace) askElsewhere(path, has string, all []holder, cfg *config.C
 		path = abs
 	}
 	if len(all) > 1 || p.changes {
-		var choices []string
-		for _, d := range all {
-			choices = append(choices, fmt.Sprintf("--daemon %s, which holds %s", d.url, d.state))
-		}
+		choices := mapped(all, func(d holder) string { return fmt.Sprintf("--daemon %s, which holds %s", d.url, d.state) })
 		if has != "" {
 			choices = append(choices, "--state "+shellQuoted(path)+", which no daemon holds, and which has "+has)
 		}

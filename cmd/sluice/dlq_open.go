@@ -90,20 +90,16 @@ func (p *letterPlace) given() string {
 
 // lettersOpen is the dead letters of one place, behind a daemon's responses.
 type lettersOpen struct {
-	api    *letterClient
-	where  string // for people
-	daemon bool   // a running one, which parks meanwhile
-	shared bool   // a table, in which running daemons may park meanwhile
-	part   string // why these may not be all that there are; "" when they are
-	close  func() error
+	api   *letterClient
+	where string // for people
+	parks bool   // a running daemon parks meanwhile, or several that share a table
+	part  string // why these may not be all that there are; "" when they are
+	close func() error
 }
 
 // open finds the place. redriving says that routes are needed, where no daemon
 // has them.
 func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, error) {
-	if p.live {
-		return p.running(ctx)
-	}
 	if err := p.notEmpty(); err != nil {
 		return nil, err
 	}
@@ -142,7 +138,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		services, err := p.c.aws(ctx, cfg)
+		services, _, err := p.c.accounts(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +164,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	if err != nil {
 		return nil, err
 	}
-	_, o.shared = statestore.Table(p.c.statePath(p.state, cfg))
+	_, o.parks = statestore.Table(p.c.statePath(p.state, cfg))
 	if err := p.warnOfApplication(ctx, store, p.name(cfg), o.where); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -325,7 +321,7 @@ func (c *cli) openState(ctx context.Context, place string, cfg *config.Config, w
 		return openStateFile(place, wait)
 	}
 	return statestore.Open(ctx, place, statestore.Options{AWS: func() (aws.Config, error) {
-		services, err := c.aws(ctx, cfg)
+		services, _, err := c.accounts(ctx, cfg)
 		if err != nil {
 			return aws.Config{}, err
 		}
@@ -381,7 +377,7 @@ func (p *letterPlace) ask(daemon, state string, cfg *config.Config, client lette
 	if p.live {
 		client.down = "start it"
 	}
-	return &lettersOpen{api: &client, where: "the daemon at " + client.base, daemon: true, close: func() error {
+	return &lettersOpen{api: &client, where: "the daemon at " + client.base, parks: true, close: func() error {
 		client.http.CloseIdleConnections()
 		return nil
 	}}, nil
@@ -392,7 +388,7 @@ func (p *letterPlace) inside(ctx context.Context, redriving bool, box *letters.B
 	var m sluice.Matcher
 	var fetch deadletter.Fetch
 	if redriving {
-		own, app, err := p.c.loadApp(ctx)
+		own, app, err := p.c.loadApp(ctx, config.Setup{})
 		if none, ok := errors.AsType[*noFileError](err); ok {
 			err = fmt.Errorf("a redrive runs the routes of the configuration, and there is no %s here: name it by --config or $%s, or ask the running daemon by --daemon, which has routes", none.path, configEnv)
 		}

@@ -35,10 +35,7 @@ func (p *letterPlace) warnOfRoute(ctx context.Context, name string) {
 	if err != nil {
 		return
 	}
-	var names []string
-	for _, r := range app.Routes {
-		names = append(names, r.Name)
-	}
+	names := mapped(app.Routes, func(r config.BuiltRoute) string { return r.Name })
 	if path, _ := p.c.path(); !slices.Contains(names, name) {
 		fmt.Fprintf(p.c.stderr, "warning: %s has no route %q%s\n", path, name, didYouMean(name, names))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +46,7 @@ or records of sluice tail --json. Or name an item.`,
 	f.StringVar(&o.route, "route", "", "only explain this `route`")
 	f.BoolVar(&o.payload, "payload", false, "show the contents of messages and documents")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON, one object a line")
-	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove), string(sluice.Snapshot))
+	completeBy(cmd, "event", fixed(string(sluice.Insert), string(sluice.Modify), string(sluice.Remove), string(sluice.Snapshot)))
 	return cmd
 }
 
@@ -53,7 +54,7 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	if o.key != "" && len(args) > 0 {
 		return usage("want a file of records, or --key, not both")
 	}
-	_, app, err := c.loadApp(ctx)
+	_, app, err := c.loadApp(ctx, config.Setup{})
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (x *explainer) all(ctx context.Context, in io.Reader) error {
 		if err != nil {
 			return err
 		}
-		x.named(rec)
+		rec.Table = cmp.Or(rec.Table, x.table, onlyTable(x.app))
 		if err := x.record(ctx, rec); err != nil {
 			return err
 		}
@@ -106,15 +107,12 @@ func (x *explainer) all(ctx context.Context, in io.Reader) error {
 	return x.result()
 }
 
-// named sets the table of a record that does not name it, if only one is possible.
-func (x *explainer) named(rec *sluice.Record) {
-	switch {
-	case rec.Table != "":
-	case x.table != "":
-		rec.Table = x.table
-	case len(x.app.Tables) == 1:
-		rec.Table = tableName(x.app.Tables[0])
+// onlyTable is the only table of a file; "" if there are others, or none.
+func onlyTable(app *config.App) string {
+	if len(app.Tables) == 1 {
+		return tableName(app.Tables[0])
 	}
+	return ""
 }
 
 func (x *explainer) result() error {
@@ -130,7 +128,7 @@ type explanation struct {
 	EventID  string           `json:"eventID,omitempty"`
 	Table    string           `json:"table,omitempty"`
 	Type     string           `json:"type,omitempty"`
-	Key      rawJSON          `json:"key,omitempty"`
+	Key      json.RawMessage  `json:"key,omitempty"`
 	Sequence sluice.Sequence  `json:"sequence,omitempty"`
 	Routes   []explainedRoute `json:"routes,omitempty"`
 	Error    string           `json:"error,omitempty"` // why it takes no route, but becomes a dead letter
@@ -160,7 +158,7 @@ func (x *explainer) record(ctx context.Context, rec *sluice.Record) error {
 
 // explain makes the explanation of one record.
 func (x *explainer) explain(ctx context.Context, rec *sluice.Record) explanation {
-	e := explanation{Event: rec.EventName, EventID: rec.EventID, Table: rec.Table, Sequence: rec.Sequence, Key: rawJSON(rec.Keys.Raw())}
+	e := explanation{Event: rec.EventName, EventID: rec.EventID, Table: rec.Table, Sequence: rec.Sequence, Key: json.RawMessage(rec.Keys.Raw())}
 	verdicts, err := x.app.Router.Explain(rec)
 	if err != nil {
 		e.Error = err.Error()
@@ -260,12 +258,9 @@ func (x *explainer) why(rec *sluice.Record, v router.Verdict) string {
 
 // itemRecord reads an item as it is now, and makes the record of it.
 func (x *explainer) itemRecord(ctx context.Context) (*sluice.Record, error) {
-	table := x.table
+	table := cmp.Or(x.table, onlyTable(x.app))
 	if table == "" {
-		if len(x.app.Tables) != 1 {
-			return nil, usage("--table is missing: the file does not name one table alone")
-		}
-		table = tableName(x.app.Tables[0])
+		return nil, usage("--table is missing: the file does not name one table alone")
 	}
 	event, err := itemEvent(x.event)
 	if err != nil {

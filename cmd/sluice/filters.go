@@ -53,11 +53,7 @@ func lambdaFilters(cfg *config.Config, table string, view item.View, viewKnown b
 		}
 		tooLong := slices.ContainsFunc(patterns, func(p string) bool { return len(p) > maxPattern })
 		if len(patterns) <= maxFilters && !tooLong {
-			var c filterCriteria
-			for _, p := range patterns {
-				c.Filters = append(c.Filters, filterPattern{p})
-			}
-			return c, nil
+			return filterCriteria{mapped(patterns, func(p string) filterPattern { return filterPattern{p} })}, nil
 		}
 	}
 	return filterCriteria{}, nil
@@ -96,9 +92,6 @@ func wanted(routes []config.Route) (wants, error) {
 				return w, fmt.Errorf("route %s: %w", r.Name, err)
 			}
 		}
-	}
-	if len(w.all)+len(w.ttl) == 0 {
-		return w, errNoStream
 	}
 	return w, nil
 }
@@ -152,14 +145,11 @@ func (w wants) groups() (list []group) {
 	for _, set := range slices.Sorted(maps.Keys(byEvents)) {
 		list = append(list, group{events: set, types: byEvents[set]})
 	}
-	if ofAny&removeBit != 0 {
-		return list
-	}
-	if w.ttl["*"] != 0 {
-		return append(list, group{events: removeBit, ttl: true})
-	}
-	ttl := slices.DeleteFunc(slices.Sorted(maps.Keys(w.ttl)), func(typ string) bool { return w.all[typ]&removeBit != 0 })
-	if len(ttl) > 0 {
+	ttl := slices.DeleteFunc(slices.Sorted(maps.Keys(w.ttl)), func(typ string) bool { return (w.all[typ]|ofAny)&removeBit != 0 })
+	switch {
+	case slices.Contains(ttl, "*"):
+		list = append(list, group{events: removeBit, ttl: true})
+	case len(ttl) > 0:
 		list = append(list, group{events: removeBit, ttl: true, types: ttl})
 	}
 	return list
@@ -227,10 +217,7 @@ func (f filterMaker) ofTypes(r config.EntityType, g group) (list []string) {
 			// It may stand in a map or a list, which patterns cannot follow.
 			return []string{pattern(g.events, g.ttl, nil)}
 		}
-		var values []any
-		for _, typ := range g.types {
-			values = append(values, typ)
-		}
+		values := mapped(g.types, func(typ string) any { return typ })
 		for _, image := range []string{"NewImage", "OldImage", "Keys"} {
 			if set := g.events & f.in(image); set != 0 {
 				list = append(list, pattern(set, g.ttl, at(image, attribute, values)))

@@ -139,46 +139,43 @@ func (h *health) ask(ctx context.Context, ready bool) error {
 		Transport:     &http.Transport{DisableKeepAlives: true}, // and no proxy, which answers for a daemon that is gone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	type answer struct {
-		ok                        bool
-		status, application, text string
-	}
-	get := func(path string) (a answer, err error) {
+	get := func(path string) (resp *http.Response, text string, err error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.Address+path, nil)
 		if err != nil {
-			return a, usage("--daemon: %w", err)
+			return nil, "", usage("--daemon: %w", err)
 		}
-		resp, err := client.Do(r)
+		resp, err = client.Do(r)
 		if err != nil {
-			return a, fmt.Errorf("the daemon does not answer: %w: start it, or name its address by --daemon", err)
+			return nil, "", fmt.Errorf("the daemon does not answer: %w: start it, or name its address by --daemon", err)
 		}
 		defer resp.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(resp.Body, 8<<10))
+		body, err := io.ReadAll(io.LimitReader(resp.Body, 8<<10))
 		if err != nil {
 			err = fmt.Errorf("the daemon's answer to %s has no end: %w: look at its log", path, err)
 		}
-		return answer{resp.StatusCode == http.StatusOK, resp.Status, resp.Header.Get(daemon.ApplicationHeader), strings.TrimSpace(string(text))}, err
+		return resp, strings.TrimSpace(string(body)), err
 	}
-	live, err := get("/livez")
+	live, text, err := get("/livez") //nolint:bodyclose // get closes it
 	if err != nil {
 		return err
 	}
-	if live.application == "" {
-		return fmt.Errorf("the program at %s is no Sluice daemon (%s): name the daemon's address by --daemon", h.Address, live.status)
+	application := live.Header.Get(daemon.ApplicationHeader)
+	if application == "" {
+		return fmt.Errorf("the program at %s is no Sluice daemon (%s): name the daemon's address by --daemon", h.Address, live.Status)
 	}
-	h.Application, h.Live = live.application, live.ok
+	h.Application, h.Live = application, live.StatusCode == http.StatusOK
 	if !h.Live {
-		return fmt.Errorf("the daemon at %s is not live (%s): %s", h.Address, live.status, live.text)
+		return fmt.Errorf("the daemon at %s is not live (%s): %s", h.Address, live.Status, text)
 	}
 	if !ready {
 		return nil
 	}
-	works, err := get("/readyz")
+	works, text, err := get("/readyz") //nolint:bodyclose // get closes it
 	if err != nil {
 		return err
 	}
-	if h.Ready = &works.ok; !works.ok {
-		return fmt.Errorf("the daemon at %s is not ready (%s): %s", h.Address, works.status, works.text)
+	if h.Ready = new(works.StatusCode == http.StatusOK); !*h.Ready {
+		return fmt.Errorf("the daemon at %s is not ready (%s): %s", h.Address, works.Status, text)
 	}
 	return nil
 }

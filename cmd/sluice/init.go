@@ -78,8 +78,6 @@ asks. --config - writes to standard output.`,
 	f.StringVar(&o.Name, "name", "", "`name` of the application (default sluice)")
 	f.StringVar(&o.Schema, "schema", "", "`URL` of the schema for editors (default: the published one)")
 	f.BoolVar(&force, "force", false, "overwrite an existing file")
-	complete(cmd, "handler", config.InitHandlers...)
-	complete(cmd, "start", "TRIM_HORIZON", "LATEST")
 	_ = cmd.MarkFlagFilename("schema", "json")
 	return cmd
 }
@@ -152,61 +150,43 @@ func ask(in io.Reader, out io.Writer, cluster string, o *config.InitOptions) err
 		}
 		return def, nil
 	}
-	one := func(text, def string, to *string) func() error {
-		return func() (err error) { *to, err = question(text, def); return err }
-	}
-	list := func(text, def string, to *[]string) func() error {
-		return func() error {
-			*to = nil
-			answer, err := question(text, def)
-			for part := range strings.FieldsFuncSeq(answer, func(r rune) bool { return r == ',' || r == ' ' }) {
-				*to = append(*to, part)
-			}
-			return err
-		}
-	}
-	// until asks until a file can be made with the answer.
-	until := func(ask func() error) error {
-		for {
-			if err := ask(); err != nil {
-				return err
-			}
-			_, err := config.Init(*o)
-			if err == nil {
-				return nil
-			}
-			var places config.Errors // of a file that nobody has seen
-			if errors.As(err, &places) && len(places) > 0 {
-				err = errors.New(places[0].Problem)
-			}
-			fmt.Fprintf(out, "  %v\n", err)
-		}
-	}
-	for _, ask := range []func() error{
-		list("Tables whose streams are read", "orders", &o.Tables),
-		one("The attribute that tells the entity type", "entityType", &o.EntityType),
-		list("Entity types that the routes are for", "order", &o.Types),
-		list("What is to be done: "+strings.Join(config.InitHandlers, ", "), "log", &o.Handlers),
-	} {
-		if err := until(ask); err != nil {
-			return err
-		}
-	}
 	asked := func(handlers ...string) bool {
 		return slices.ContainsFunc(handlers, func(h string) bool { return slices.Contains(o.Handlers, h) })
 	}
-	if asked("project", "cascade") {
-		if err := until(list("The tables' key attributes", "pk", &o.Key)); err != nil {
-			return err
+	always := func() bool { return true }
+	for _, q := range []struct {
+		text, def string
+		one       *string
+		list      *[]string
+		when      func() bool
+	}{
+		{"Tables whose streams are read", "orders", nil, &o.Tables, always},
+		{"The attribute that tells the entity type", "entityType", &o.EntityType, nil, always},
+		{"Entity types that the routes are for", "order", nil, &o.Types, always},
+		{"What is to be done: " + strings.Join(config.InitHandlers, ", "), "log", nil, &o.Handlers, always},
+		{"The tables' key attributes", "pk", nil, &o.Key, func() bool { return asked("project", "cascade") }},
+		{"The queue, by name or URL", "jobs", &o.Queue, nil, func() bool { return asked("send", "cascade") }},
+		{"The URL of OpenSearch", cmp.Or(cluster, "http://127.0.0.1:9200"), &o.Cluster, nil, func() bool { return asked("project") }},
+	} {
+		for again := q.when(); again; { // until a file can be made with the answer
+			answer, err := question(q.text, q.def)
+			if err != nil {
+				return err
+			}
+			if q.list != nil {
+				*q.list = strings.FieldsFunc(answer, func(r rune) bool { return r == ',' || r == ' ' })
+			} else {
+				*q.one = answer
+			}
+			_, err = config.Init(*o)
+			if again = err != nil; again {
+				var places config.Errors // of a file that nobody has seen
+				if errors.As(err, &places) && len(places) > 0 {
+					err = errors.New(places[0].Problem)
+				}
+				fmt.Fprintf(out, "  %v\n", err)
+			}
 		}
-	}
-	if asked("send", "cascade") {
-		if err := until(one("The queue, by name or URL", "jobs", &o.Queue)); err != nil {
-			return err
-		}
-	}
-	if asked("project") {
-		return until(one("The URL of OpenSearch", cmp.Or(cluster, "http://127.0.0.1:9200"), &o.Cluster))
 	}
 	return nil
 }

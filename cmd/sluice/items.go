@@ -15,17 +15,6 @@ import (
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 )
 
-// rawJSON is JSON that is printed as it is; nothing is left out.
-type rawJSON []byte
-
-// MarshalJSON implements [json.Marshaler].
-func (r rawJSON) MarshalJSON() ([]byte, error) {
-	if len(r) == 0 {
-		return []byte("null"), nil
-	}
-	return r, nil
-}
-
 // parseKey reads a key as plain JSON, {"pk":"1"}, or as DynamoDB has it,
 // {"pk":{"S":"1"}}.
 func parseKey(text string) (sluice.Item, error) {
@@ -76,12 +65,12 @@ func itemEvent(name string) (sluice.EventName, error) {
 
 // recordOf is the record that an item, as it is now, could be of.
 func recordOf(event sluice.EventName, region, table string, key, it sluice.Item) *sluice.Record {
-	change := map[string]any{"Keys": rawJSON(key.Raw()), "StreamViewType": "NEW_AND_OLD_IMAGES"}
+	change := map[string]any{"Keys": json.RawMessage(key.Raw()), "StreamViewType": "NEW_AND_OLD_IMAGES"}
 	if event != sluice.Remove {
-		change["NewImage"] = rawJSON(it.Raw())
+		change["NewImage"] = json.RawMessage(it.Raw())
 	}
 	if (event == sluice.Modify || event == sluice.Remove) && it.Exists() {
-		change["OldImage"] = rawJSON(it.Raw())
+		change["OldImage"] = json.RawMessage(it.Raw())
 	}
 	arn := "arn:aws:dynamodb:" + region + ":000000000000:table/" + table
 	if event != sluice.Snapshot {

@@ -75,8 +75,6 @@ another view.`,
 	f.StringVar(&table, "table", "", "`name` of the table (default: those of the file)")
 	f.StringVar(&viewName, "view", "", "`view` of the stream, such as NEW_AND_OLD_IMAGES (default: any)")
 	f.StringVar(&format, "format", "json", "json, sam or terraform")
-	complete(cmd, "view", "NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY")
-	complete(cmd, "format", filterFormats...)
 	return cmd
 }
 
@@ -108,7 +106,14 @@ func tableFilters(cfg *config.Config, only string, view item.View, viewKnown boo
 
 func printFilters(w io.Writer, format string, all []tableFilter) error {
 	if format == "json" {
-		return printFiltersJSON(w, all)
+		byTable := map[string]filterCriteria{}
+		for _, f := range all {
+			byTable[f.table] = filterCriteria{append([]filterPattern{}, f.criteria.Filters...)} // an empty list takes filters away
+		}
+		if len(all) == 1 {
+			return printJSON(w, byTable[all[0].table])
+		}
+		return printJSON(w, byTable)
 	}
 	var b strings.Builder
 	for i, f := range all {
@@ -134,20 +139,6 @@ func printFilters(w io.Writer, format string, all []tableFilter) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func printFiltersJSON(w io.Writer, all []tableFilter) error {
-	byTable := map[string]filterCriteria{}
-	for i := range all {
-		if all[i].criteria.Filters == nil {
-			all[i].criteria.Filters = []filterPattern{} // which takes filters away
-		}
-		byTable[all[i].table] = all[i].criteria
-	}
-	if len(all) == 1 {
-		return printJSON(w, all[0].criteria)
-	}
-	return printJSON(w, byTable)
 }
 
 // hclString quotes text for HCL, in which ${ and %{ begin a template.

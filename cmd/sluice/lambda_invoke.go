@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/function"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 	"github.com/sluicehq/sluice/internal/wire"
@@ -135,26 +135,12 @@ func (c *cli) readEvent(args []string) (event []byte, region string, err error) 
 	if err = json.Unmarshal(event, new(json.RawMessage)); err != nil {
 		return nil, "", fmt.Errorf("%s is no event: it is not one JSON value: %w", from, err)
 	}
-	type origin struct {
-		Source string `json:"eventSource"`
-		Region string `json:"awsRegion"`
-	}
-	var batch struct{ Records []origin }
-	if event[0] == '[' { // of a pipe
-		_ = json.Unmarshal(event, &batch.Records)
-	} else {
-		_ = json.Unmarshal(event, &batch)
-	}
-	if len(batch.Records) > 0 {
-		region = batch.Records[0].Region
-	}
-	if len(batch.Records) > 0 && batch.Records[0].Source == "aws:sqs" {
-		_, err = wire.Messages(event)
-	} else {
-		_, err = sluice.DecodeEvent(event)
-	}
+	recs, err := wire.Event(event)
 	if err != nil {
 		return nil, "", fmt.Errorf("%s is no event of a stream or a queue: %w; docs/lambda.md shows one", from, err)
+	}
+	for i := range recs {
+		region = cmp.Or(region, recs[i].Region)
 	}
 	return event, region, nil
 }
@@ -183,15 +169,12 @@ func invokeOnce(ctx context.Context, command runtimeapi.Command, event []byte, t
 		return result, fmt.Errorf("the function's answer is no JSON: %q", answer.Payload)
 	}
 	result.Answer = answer.Payload
-	var partial struct {
-		BatchItemFailures []struct{ ItemIdentifier string }
-	}
+	type failure struct{ ItemIdentifier string }
+	var partial struct{ BatchItemFailures []failure }
 	if err := json.Unmarshal(answer.Payload, &partial); err != nil {
 		return result, fmt.Errorf("Lambda cannot read the answer %s and would send the whole batch again: %w", answer.Payload, err)
 	}
-	for _, failure := range partial.BatchItemFailures {
-		result.Again = append(result.Again, failure.ItemIdentifier)
-	}
+	result.Again = mapped(partial.BatchItemFailures, func(f failure) string { return f.ItemIdentifier })
 	return result, nil
 }
 

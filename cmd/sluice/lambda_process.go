@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -69,14 +70,11 @@ func (c *cli) functionCommand(ctx context.Context, o invokeOptions, region strin
 
 // functionEnv removes from an environment the variables of Lambda, and those that
 // would stop the function from writing metrics.
-func functionEnv(all []string) (env []string) {
-	for _, one := range all {
+func functionEnv(all []string) []string {
+	return slices.DeleteFunc(all, func(one string) bool {
 		name, _, _ := strings.Cut(one, "=")
-		if !strings.HasPrefix(name, "AWS_LAMBDA_") && !strings.HasPrefix(name, "_LAMBDA_") && name != "SLUICE_EMF" {
-			env = append(env, one)
-		}
-	}
-	return env
+		return strings.HasPrefix(name, "AWS_LAMBDA_") || strings.HasPrefix(name, "_LAMBDA_") || name == "SLUICE_EMF"
+	})
 }
 
 func bootstrapPath(name string) (string, error) {

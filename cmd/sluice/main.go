@@ -138,8 +138,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		switch cmd.Name() {
 		case "completion": // else an unknown shell prints help and exits with 0
 			commandGroup(cmd).Long = completionHelp
-			withOwnBash(cmd)
-			shellExamples(cmd)
+			ownCompletion(cmd)
 		case "help": // else a command that there is not has that of sluice, and 0
 			cmd.Args = func(_ *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,15 +18,15 @@ import (
 )
 
 // marked returns a route for each index whose documents are versioned by sequence,
-// and whether there are further indices whose names are templates.
-func marked(app *config.App) (routes []config.BuiltRoute, templates bool) {
+// and those whose indices are templates.
+func marked(app *config.App) (routes, templates []config.BuiltRoute) {
 	seen := map[string]bool{}
 	for _, r := range app.Routes {
 		p := r.Projection
 		switch {
 		case p == nil || p.Marks == nil:
 		case strings.Contains(p.Options.Index, "{"):
-			templates = true
+			templates = append(templates, r)
 		case !seen[p.Options.Index]:
 			seen[p.Options.Index] = true
 			routes = append(routes, r)
@@ -88,11 +87,10 @@ Without its tombstone, a record that comes again can restore a deleted document.
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return json.NewEncoder(c.stdout).Encode(map[string]any{"index": index, "tombstones": n, "younger": stay})
-				}
-				_, err = fmt.Fprintf(c.stdout, "%s: %s deleted, %d younger than %v stay\n", index, plural(n, "tombstone", "tombstones"), stay, keep)
-				return err
+				out := printer{w: c.stdout, json: asJSON}
+				out.print(fmt.Sprintf("%s: %s deleted, %d younger than %v stay", index, plural(n, "tombstone", "tombstones"), stay, keep),
+					map[string]any{"index": index, "tombstones": n, "younger": stay})
+				return out.err
 			})
 		},
 	}
@@ -132,18 +130,16 @@ run sluice audit --repair: it deletes the documents of items deleted meanwhile.`
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return json.NewEncoder(c.stdout).Encode(map[string]any{"adopted": index, "created": created, "highVersions": high})
-				}
-				text := "%s is ready for version: sequence\n"
+				text := index + " is ready for version: sequence"
 				if created {
-					text = "%[1]s did not exist: index %[1]s-000001 is created, and ready for version: sequence\n"
+					text = fmt.Sprintf("%s did not exist: index %[1]s-000001 is created, and ready for version: sequence", index)
 				}
 				if high {
-					text += "Its documents have greater versions than changes by sequence: most changes take three\nrequests in place of one. sluice reindex gives them lower versions (docs/projection.md).\n"
+					text += "\nIts documents have greater versions than changes by sequence: most changes take three\nrequests in place of one. sluice reindex gives them lower versions (docs/projection.md)."
 				}
-				_, err = fmt.Fprintf(c.stdout, text, index)
-				return err
+				out := printer{w: c.stdout, json: asJSON}
+				out.print(text, map[string]any{"adopted": index, "created": created, "highVersions": high})
+				return out.err
 			})
 		},
 	}
@@ -167,7 +163,7 @@ func highVersions(ctx context.Context, p *config.Projected, index string) (bool,
 // eachMarked calls f for each index of the configuration whose documents are
 // versioned by sequence, or for the one of that name.
 func (c *cli) eachMarked(ctx context.Context, name string, f func(context.Context, config.BuiltRoute, string) error) error {
-	_, app, err := c.loadApp(ctx)
+	_, app, err := c.loadApp(ctx, config.Setup{})
 	if err != nil {
 		return err
 	}
@@ -177,24 +173,17 @@ func (c *cli) eachMarked(ctx context.Context, name string, f func(context.Contex
 		index := r.Projection.Options.Index
 		names = append(names, index)
 		if name == "" || name == index {
-			if err := f(ctx, r, index); err != nil {
+			if err := f(ctx, r, index); err != nil || name != "" {
 				return err
-			}
-			if name != "" {
-				return nil
 			}
 		}
 	}
 	switch {
-	case name != "" && templates:
-		for _, r := range app.Routes {
-			if p := r.Projection; p != nil && p.Marks != nil && strings.Contains(p.Options.Index, "{") {
-				return f(ctx, r, name)
-			}
-		}
+	case name != "" && len(templates) > 0:
+		return f(ctx, templates[0], name)
 	case name != "":
 		return usage("--index: no route with version: sequence writes to %q%s; first set both in a route of the file (docs/projection.md)", name, didYouMean(name, names))
-	case len(routes) == 0 && templates:
+	case len(routes) == 0 && len(templates) > 0:
 		return usage("--index is missing: the index names of the configuration are templates")
 	case len(routes) == 0:
 		return usage("no route has version: sequence")

@@ -68,26 +68,12 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 			return err
 		}
 	}
-	if asJSON {
-		return printJSON(c.stdout, a)
+	text := fmt.Sprintf("%s parked by %s\n", plural(a.Parked, "record", "records"), l.where)
+	switch {
+	case a.DryRun:
+		text = fmt.Sprintf("the route %q fails for %s in %s (state: %s)\n", route, plural(a.Failing, "item", "items"), l.where, a.State)
+	case a.Pending > 0:
+		text += plural(a.Pending, "record", "records") + " pending, in a call now: parked when the call fails, unless it succeeds\n"
 	}
-	if a.DryRun {
-		_, err = fmt.Fprintf(c.stdout, "the route %q fails for %s in %s (state: %s)\n", route, plural(a.Failing, "item", "items"), l.where, a.State)
-		return err
-	}
-	fmt.Fprintf(c.stdout, "%s parked by %s\n", plural(a.Parked, "record", "records"), l.where)
-	if a.Pending > 0 {
-		fmt.Fprintf(c.stdout, "%s pending, in a call now: parked when the call fails, unless it succeeds\n", plural(a.Pending, "record", "records"))
-	}
-	return nil
-}
-
-// running finds the running daemon.
-func (p *letterPlace) running(ctx context.Context) (*lettersOpen, error) {
-	if err := p.notEmpty(); err != nil {
-		return nil, err
-	}
-	cfg, invalid := p.c.loadMaybe()
-	o, _, err := p.find(ctx, cfg, invalid)
-	return o, err
+	return c.answer(asJSON, a, "%s", text)
 }

@@ -27,8 +27,7 @@ func readRecords(in io.Reader) iter.Seq2[*sluice.Record, error] {
 			return
 		}
 		dec := json.NewDecoder(buffered)
-		n := 0
-		for {
+		for n := 0; ; n++ {
 			var raw json.RawMessage
 			err := dec.Decode(&raw)
 			if errors.Is(err, io.EOF) {
@@ -46,52 +45,28 @@ func readRecords(in io.Reader) iter.Seq2[*sluice.Record, error] {
 				yield(nil, fmt.Errorf("the value that ends at byte %d of the input: %w", dec.InputOffset(), err))
 				return
 			}
-			for _, rec := range recs {
-				n++
-				if !yield(rec, nil) {
+			for i := range recs {
+				if !yield(&recs[i], nil) {
 					return
 				}
-			}
-			if len(recs) == 0 {
-				n++ // an envelope, but an empty one
 			}
 		}
 	}
 }
 
 // envelope returns the records of one JSON value.
-func envelope(data []byte) ([]*sluice.Record, error) {
-	var outer struct {
-		Records []struct {
-			Source string `json:"eventSource"`
-		}
+func envelope(data []byte) ([]sluice.Record, error) {
+	var outer struct{ Records json.RawMessage }
+	if data[0] == '{' && json.Unmarshal(data, &outer) == nil && outer.Records == nil && !bytes.Contains(data, []byte(`"Records"`)) {
+		return []sluice.Record{*sluice.DecodeRecord(data)}, nil
 	}
-	var err error
-	if data[0] == '{' {
-		err = json.Unmarshal(data, &outer)
-		if err == nil && outer.Records == nil && !bytes.Contains(data, []byte(`"Records"`)) {
-			return []*sluice.Record{sluice.DecodeRecord(data)}, nil
-		}
-	}
-	if len(outer.Records) > 0 && outer.Records[0].Source == "aws:sqs" {
-		recs, err := wire.Messages(data)
-		return pointers(recs), err
-	}
-	page, err := sluice.DecodeEvent(data)
+	recs, err := wire.Event(data)
 	if err != nil { // the record that does not name its source
 		if answer, other := sluice.DecodeGetRecords(data, sluice.Source{}); other == nil {
-			page, err = answer, nil
+			return answer.Records, nil
 		}
 	}
-	return pointers(page.Records), err
-}
-
-func pointers(recs []sluice.Record) []*sluice.Record {
-	list := make([]*sluice.Record, len(recs))
-	for i := range recs {
-		list[i] = &recs[i]
-	}
-	return list
+	return recs, err
 }
 
 // whole is a record's text with its stream's ARN. A GetRecords response does not

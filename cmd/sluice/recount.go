@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -74,7 +75,7 @@ func (c *cli) recount(ctx context.Context, o recountOptions) error {
 			return usage("--key: %w", err)
 		}
 	}
-	_, app, err := c.loadApp(ctx)
+	_, app, err := c.loadApp(ctx, config.Setup{})
 	if err != nil {
 		return err
 	}
@@ -119,9 +120,7 @@ func (c *cli) recount(ctx context.Context, o recountOptions) error {
 
 // counters are those of the route that the flags name.
 func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []rollup.Recount, err error) {
-	var all []string
 	for _, one := range r.Recounts {
-		all = append(all, one.Table+"."+one.Attribute)
 		if o.table != "" && one.Table != o.table || o.attribute != "" && one.Attribute != o.attribute {
 			continue
 		}
@@ -132,6 +131,7 @@ func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []r
 	}
 	switch {
 	case len(list) == 0:
+		all := mapped(r.Recounts, func(one rollup.Recount) string { return one.Table + "." + one.Attribute })
 		return nil, usage("route %s has no such counter: --table, --attribute and --key fit none of %s", r.Name, strings.Join(all, ", "))
 	case key.Exists() && slices.ContainsFunc(list, func(one rollup.Recount) bool { return one.Table != list[0].Table }):
 		return nil, usage("--key: parents of several tables have such a key: say which by --table")
@@ -160,10 +160,7 @@ func (v *validation) warn(ctx context.Context, app *config.App, ask bool) {
 // indexFault says that the index of a recount is not there, or lacks attributes. It
 // looks for the children of a parent that need not exist.
 func indexFault(ctx context.Context, route string, one rollup.Recount) error {
-	var key []item.Attribute
-	for _, name := range one.Keys {
-		key = append(key, item.String(name, "sluice"))
-	}
+	key := mapped(one.Keys, func(name string) item.Attribute { return item.String(name, "sluice") })
 	for _, err := range one.Children(ctx, item.Of(key...)) {
 		if err == nil {
 			return nil
@@ -201,7 +198,16 @@ func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.S
 		fmt.Fprintf(r.cli.stderr, "%s after %v (--settle)\n",
 			plural(counters, "counter "+which+" is looked at again", "counters "+which+" are looked at again"), r.o.settle)
 	}
-	done, err := one.Run(ctx, bar.count(parents))
+	done, err := one.Run(ctx, func(yield func(sluice.Item, error) bool) {
+		for it, err := range parents {
+			if err == nil {
+				bar.one()
+			}
+			if !yield(it, err) {
+				return
+			}
+		}
+	})
 	bar.end()
 	err = stopped(ctx, err, "all counters were looked at: the same command begins anew")
 	if done.Brake != nil && err != nil {
@@ -238,16 +244,16 @@ func (r *recounting) found(c rollup.Correction) {
 		verb = "would be set from"
 	}
 	line := struct {
-		Table     string  `json:"table"`
-		Key       rawJSON `json:"key"`
-		Attribute string  `json:"attribute"`
-		Old       int64   `json:"old"`
-		New       int64   `json:"new"`
-		Corrected bool    `json:"corrected"`
-		Busy      bool    `json:"busy,omitempty"`
-		Held      bool    `json:"held,omitempty"`
-		Error     string  `json:"error,omitempty"`
-	}{c.Table, rawJSON(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && !c.Held && c.Err == nil && r.o.repair, c.Busy, c.Held, fault}
+		Table     string          `json:"table"`
+		Key       json.RawMessage `json:"key"`
+		Attribute string          `json:"attribute"`
+		Old       int64           `json:"old"`
+		New       int64           `json:"new"`
+		Corrected bool            `json:"corrected"`
+		Busy      bool            `json:"busy,omitempty"`
+		Held      bool            `json:"held,omitempty"`
+		Error     string          `json:"error,omitempty"`
+	}{c.Table, json.RawMessage(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && !c.Held && c.Err == nil && r.o.repair, c.Busy, c.Held, fault}
 	text := fmt.Sprintf("%s %s %d to %d", c.Attribute, verb, c.Old, c.New)
 	if c.Err != nil {
 		text = fmt.Sprintf("%s left as it is: %s", c.Attribute, plain(fault))

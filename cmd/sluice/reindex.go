@@ -18,14 +18,13 @@ import (
 // reindexing has the flags that all steps share.
 type reindexing struct {
 	search
-	stdout, stderr io.Writer
-	ttl, longest   time.Duration
-	newBodies      bool
-	asJSON         bool
+	ttl, longest time.Duration
+	newBodies    bool
+	asJSON       bool
 }
 
 func reindexCommand(c *cli) *cobra.Command {
-	r := &reindexing{search: search{route: routeFlag{cli: c}}, stdout: c.stdout, stderr: c.stderr}
+	r := &reindexing{search: search{route: routeFlag{cli: c}}}
 	cmd := &cobra.Command{
 		Use:   "reindex",
 		Short: "Replace the index behind an alias, without downtime",
@@ -47,7 +46,7 @@ You can repeat a step. The mapping is the sink's file for the alias, or in --ind
 	r.addConnection(f)
 	f.StringVar(&r.index, "index", "", "the `alias`")
 	r.route.add(cmd, f)
-	r.route.instead = append(r.described(), "index")
+	r.route.instead = describing
 	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "longest time that writers cache the alias")
 	f.DurationVar(&r.longest, "longest", time.Minute, "longest time of one write; finish and abandon wait for it")
 	f.BoolVar(&r.newBodies, "new-bodies", false, "do not compare bodies: the projection changed too")
@@ -64,24 +63,21 @@ You can repeat a step. The mapping is the sink's file for the alias, or in --ind
 // reindex connects: to what the file's route projects into, which is returned,
 // too, or to what flags say.
 func (r *reindexing) reindex(cmd *cobra.Command) (reindex.Reindex, *opensearch.Client, *projected, error) {
-	ctx := cmd.Context()
 	none := reindex.Reindex{}
-	byFlags, err := r.route.byFlags(cmd.Flags())
+	p, err := r.route.find(cmd)
 	if err != nil {
 		return none, nil, nil, err
 	}
 	var client *opensearch.Client
-	var p *projected
 	alias := r.index
-	if byFlags {
-		if err := missing("index", r.index); err != nil {
-			return none, nil, nil, err
-		}
-		client, err = r.client(ctx)
-	} else if p, err = r.route.load(ctx); err == nil {
+	switch {
+	case p != nil && literal(p.index) == nil:
+		err = fmt.Errorf("route %s: its index %s is a template: name one of its aliases by --index, with the other flags", p.built.Name, p.index)
+	case p != nil:
 		alias, client = p.index, p.built.Projection.Client
-		if literal(alias) == nil {
-			err = fmt.Errorf("route %s: its index %s is a template: name one of its aliases by --index, with the other flags", p.built.Name, alias)
+	default:
+		if err = missing("index", alias); err == nil {
+			client, err = r.client(cmd.Context())
 		}
 	}
 	if err != nil {
@@ -90,7 +86,7 @@ func (r *reindexing) reindex(cmd *cobra.Command) (reindex.Reindex, *opensearch.C
 	return reindex.Reindex{
 		Alias: alias, Cluster: client.Indices(), Get: client.Get,
 		TTL: r.ttl, Longest: r.longest, NewBodies: r.newBodies,
-		Step: func(what string) { fmt.Fprintln(r.stderr, what) },
+		Step: func(what string) { fmt.Fprintln(r.route.cli.stderr, what) },
 	}, client, p, nil
 }
 
@@ -149,10 +145,10 @@ the two. Searches still use the old one. Exit code 1 also means that the two dif
 				return err
 			}
 			x.Scan, x.Project, x.Write, x.MarkField, x.SkipFailed = src.scan, src.project, sink.Write, src.markField, skip
-			left := leftOut{w: r.stderr}
+			left := leftOut{w: r.route.cli.stderr}
 			x.Failed = left.add
 			x.Progress = func(b reindex.Backfilled) {
-				fmt.Fprintf(r.stderr, "%s read, %s written\n", plural(int(b.Items), "item", "items"), plural(int(b.Documents), "document", "documents"))
+				fmt.Fprintf(r.route.cli.stderr, "%s read, %s written\n", plural(int(b.Items), "item", "items"), plural(int(b.Documents), "document", "documents"))
 			}
 			c, err := x.Start(ctx)
 			left.end()
@@ -197,23 +193,15 @@ func (r *reindexing) tell(ctx context.Context, x reindex.Reindex) error {
 	if err != nil {
 		return err
 	}
-	if r.asJSON {
-		return printJSON(r.stdout, st)
-	}
 	line := fmt.Sprintf("%s: %v, leads to %s", st.Alias, st.Stage, st.Current)
 	if st.Other != "" {
 		line += ", the other index is " + st.Other
 	}
-	fmt.Fprintln(r.stdout, line)
-	return nil
+	return r.route.cli.answer(r.asJSON, st, "%s\n", line)
 }
 
 // tellComparison prints what was found of the two indices.
 func (r *reindexing) tellComparison(c reindex.Comparison) error {
-	if !r.asJSON {
-		_, err := fmt.Fprintln(r.stdout, plainLines(fmt.Sprint(c)))
-		return err
-	}
 	line := struct {
 		Current          string               `json:"current"`
 		Other            string               `json:"other"`
@@ -223,7 +211,7 @@ func (r *reindexing) tellComparison(c reindex.Comparison) error {
 		Compared         int                  `json:"compared"`
 		Differences      []reindex.Difference `json:"differences"`
 	}{c.Current, c.Other, c.Equal(), c.Counts[0], c.Counts[1], c.Sampled, append([]reindex.Difference{}, c.Differences...)}
-	return printJSON(r.stdout, line)
+	return r.route.cli.answer(r.asJSON, line, "%s\n", plainLines(c.String()))
 }
 
 // leftOut prints the first items that do not get into the index, and counts the

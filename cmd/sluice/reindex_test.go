@@ -106,7 +106,7 @@ func TestReindexStatusJSON(t *testing.T) {
 // The JSON of a comparison lists the differences.
 func TestComparisonJSON(t *testing.T) {
 	var stdout bytes.Buffer
-	r := reindexing{stdout: &stdout, asJSON: true}
+	r := reindexing{search: search{route: routeFlag{cli: &cli{stdout: &stdout}}}, asJSON: true}
 	for _, tt := range []struct {
 		c    reindex.Comparison
 		want string

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,17 +20,14 @@ routes. If the file is invalid, nothing changes and the exit code is 1.`,
 		Example: `  sluice reload`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := place.reload(cmd.Context())
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case asJSON:
-				return printJSON(c.stdout, r)
-			case r.Outcome == page.Unchanged:
-				_, err = fmt.Fprintln(c.stdout, "the configuration has not changed: nothing is reloaded")
-			default:
-				_, err = fmt.Fprintln(c.stdout, "reloaded: configuration", plain(r.Config))
 			}
-			return err
+			text := "reloaded: configuration " + plain(r.Config)
+			if r.Outcome == page.Unchanged {
+				text = "the configuration has not changed: nothing is reloaded"
+			}
+			return c.answer(asJSON, r, "%s\n", text)
 		},
 	}
 	fs := cmd.Flags()
@@ -46,7 +42,7 @@ func (p *letterPlace) reload(ctx context.Context) (r page.Reload, err error) {
 	_, invalid := p.c.loadMaybe()
 	var l *lettersOpen
 	if invalid == nil {
-		l, err = p.running(ctx)
+		l, err = p.open(ctx, false)
 	} else {
 		l, _, err = p.reach(ctx, nil, time.Second)
 	}

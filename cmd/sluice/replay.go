@@ -103,7 +103,7 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 			return err
 		}
 	}
-	_, app, err := r.c.loadApp(ctx)
+	_, app, err := r.c.loadApp(ctx, config.Setup{})
 	if err != nil {
 		return err
 	}
@@ -177,9 +177,10 @@ func progressLine(p replay.Progress) string {
 }
 
 func (r *replaying) options(name string) replay.Options {
+	keep := func(_ context.Context, _ deadletter.Entry, data []byte) error { return r.keep.write(data) }
 	o := replay.Options{
 		Offset: r.offset, Route: r.route, Attempts: r.attempts, Items: &r.items,
-		Flow: flow.Options{DeadLetter: r.keep.sender(), Logger: r.c.logger()},
+		Flow: flow.Options{DeadLetter: deadletter.Sender(keep), Logger: r.c.logger()},
 		Bad: func(b replay.Bad) error {
 			fmt.Fprintf(r.c.stderr, "%s:%d: %s\n", name, b.Line, plain(b.Err.Error()))
 			if r.dryRun {
@@ -188,9 +189,7 @@ func (r *replaying) options(name string) replay.Options {
 			return r.keep.write(b.Text)
 		},
 		Letter: r.letter,
-		Reread: func(ctx context.Context, rng replay.Range, f func([]sluice.Record) error) error {
-			return reread.New(r.app.AWS("dynamodb")).Records(ctx, reread.Range(rng), f)
-		},
+		Reread: reread.New(r.app.AWS("dynamodb")).Records,
 	}
 	if r.dryRun {
 		o.Tell, o.Flow.Order, o.Flow.Concurrency = r.tell, flow.ByShard, 1 // so that reports are in order
@@ -270,12 +269,10 @@ type told struct {
 func (r *replaying) tell(rec *sluice.Record, routes []*sluice.Route, err error) {
 	r.telling.Lock()
 	defer r.telling.Unlock()
-	line := told{Table: rec.Table, Event: string(rec.EventName), Sequence: string(rec.Sequence), Routes: []string{}}
+	line := told{Table: rec.Table, Event: string(rec.EventName), Sequence: string(rec.Sequence)}
+	line.Routes = mapped(routes, func(rt *sluice.Route) string { return rt.Name })
 	if rec.Keys.Exists() {
 		line.Keys = rec.Keys.AppendJSON(nil)
-	}
-	for _, rt := range routes {
-		line.Routes = append(line.Routes, rt.Name)
 	}
 	text := strings.Join(line.Routes, ", ")
 	switch {
@@ -333,10 +330,6 @@ func (f *failedFile) check(inputs []string) error {
 		return usage("--failed: %s is there and holds something: replay it, move it away, or name another file", f.path)
 	}
 	return nil
-}
-
-func (f *failedFile) sender() deadletter.Sender {
-	return func(_ context.Context, _ deadletter.Entry, data []byte) error { return f.write(data) }
 }
 
 func (f *failedFile) write(line []byte) error {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/daemon"
@@ -93,7 +92,7 @@ func routePauseCommand(c *cli) *cobra.Command {
 		Long: `Pause a route for a time, of 12 hours at most. Calls that run end; no other begins.
 The route goes on by itself. Exit code 3: the pause is stored, but no worker runs.`,
 		Example: `  sluice route pause 'new search' --for 1h`,
-	}, nil)
+	}, false)
 }
 
 func routeSlowCommand(c *cli) *cobra.Command {
@@ -105,20 +104,18 @@ many records a second, or both. Each worker counts its own. Limits of the config
 stay. Exit code 3: that is stored, but no worker runs.`,
 		Example: `  sluice route slow search --concurrency 4 --for 1h
   sluice route slow search --rate 20 --for 30m`,
-	}, func(fs *pflag.FlagSet, concurrency *int, rate *float64) {
-		fs.IntVar(concurrency, "concurrency", 0, "`calls` at a time, of each worker")
-		fs.Float64Var(rate, "rate", 0, "`records` a second, of each worker")
-	})
+	}, true)
 }
 
-// throttling makes cmd a command that pauses or slows a route.
-func throttling(c *cli, cmd *cobra.Command, more func(*pflag.FlagSet, *int, *float64)) *cobra.Command {
+// throttling makes cmd a command that pauses a route, or slows it.
+func throttling(c *cli, cmd *cobra.Command, slows bool) *cobra.Command {
 	fs := cmd.Flags()
 	var length time.Duration
 	var concurrency int
 	var rate float64
-	if more != nil {
-		more(fs, &concurrency, &rate)
+	if slows {
+		fs.IntVar(&concurrency, "concurrency", 0, "`calls` at a time, of each worker")
+		fs.Float64Var(&rate, "rate", 0, "`records` a second, of each worker")
 	}
 	fs.DurationVar(&length, "for", 0, "`time` until the route goes on by itself, such as 1h; at most 12h")
 	p := newRoutePlace(c, cmd, true)
@@ -132,7 +129,7 @@ func throttling(c *cli, cmd *cobra.Command, more func(*pflag.FlagSet, *int, *flo
 				return usage("--%s: want more than 0; sluice route pause starts no call at all", name)
 			}
 		}
-		if more != nil && concurrency == 0 && rate == 0 {
+		if slows && concurrency == 0 && rate == 0 {
 			return usage("say by --concurrency or --rate how slow")
 		}
 		pause := pauses.New(args[0], length, concurrency, rate)
@@ -140,8 +137,7 @@ func throttling(c *cli, cmd *cobra.Command, more func(*pflag.FlagSet, *int, *flo
 			return usage("--%w", err)
 		}
 		return p.with(cmd.Context(), func(r routesOpen) error {
-			changed, err := r.set(cmd.Context(), pause)
-			return p.report(changed, err)
+			return p.report(r.set(cmd.Context(), pause))
 		})
 	}
 	return cmd
@@ -158,8 +154,7 @@ func routeResumeCommand(c *cli) *cobra.Command {
 	oneRoute(c, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.with(cmd.Context(), func(r routesOpen) error {
-			changed, err := r.end(cmd.Context(), args[0])
-			return p.report(changed, err)
+			return p.report(r.end(cmd.Context(), args[0]))
 		})
 	}
 	return cmd
@@ -276,23 +271,15 @@ type storedRoutes struct {
 }
 
 // names are those of the file; none without a file.
-func (s storedRoutes) names() (names []string) {
-	if s.cfg != nil {
-		for _, r := range s.cfg.Routes {
-			names = append(names, r.Name)
-		}
-	}
-	return names
+func (s storedRoutes) names() []string {
+	return mapped(cmp.Or(s.cfg, new(config.Config)).Routes, func(r config.Route) string { return r.Name })
 }
 
 func (s storedRoutes) list(ctx context.Context) (daemon.Routes, error) {
-	all := daemon.Routes{Routes: []daemon.RouteStatus{}}
+	all := daemon.Routes{Routes: mapped(s.names(), func(name string) daemon.RouteStatus { return daemon.RouteStatus{Route: name} })}
 	stored, err := pauses.Read(ctx, s.store, s.app)
 	if err != nil {
 		return all, err
-	}
-	for _, name := range s.names() {
-		all.Routes = append(all.Routes, daemon.RouteStatus{Route: name})
 	}
 	for _, p := range stored {
 		left := time.Until(p.Until())

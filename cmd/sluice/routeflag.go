@@ -73,9 +73,12 @@ type projected struct {
 
 func isProjection(r config.BuiltRoute) bool { return r.Projection != nil }
 
-// load finds the route.
-func (r *routeFlag) load(ctx context.Context) (*projected, error) {
-	cfg, app, err := r.cli.loadApp(ctx)
+// find finds the route of the file; nil: flags describe the projection.
+func (r *routeFlag) find(cmd *cobra.Command) (*projected, error) {
+	if byFlags, err := r.byFlags(cmd.Flags()); byFlags || err != nil {
+		return nil, err
+	}
+	cfg, app, err := r.cli.loadApp(cmd.Context(), config.Setup{})
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +115,9 @@ func tablesOf(cfg *config.Config) []string {
 	return names
 }
 
-// backfill is the file with the one route alone, on one table: for SNAPSHOT
+// alone is the file with the one route alone, on one table: for SNAPSHOT
 // records of the given types, or of those of its patterns.
-func (p *projected) backfill(table string, types []string) (*config.Config, error) {
+func (p *projected) alone(table string, types []string) (*config.Config, error) {
 	all := p.built.Written.Types()
 	for _, t := range types {
 		if !slices.Contains(all, t) && !slices.Contains(all, "*") {
@@ -132,10 +135,7 @@ func (p *projected) backfill(table string, types []string) (*config.Config, erro
 
 // snapshots is a route for SNAPSHOT records of the types.
 func snapshots(r config.Route, types []string) config.Route {
-	r.On = nil
-	for _, t := range types {
-		r.On = append(r.On, t+"#SNAPSHOT")
-	}
+	r.On = mapped(types, func(t string) string { return t + "#SNAPSHOT" })
 	return r
 }
 
@@ -150,7 +150,7 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 	cfg := *p.cfg
 	cfg.Routes = nil
 	tombstones := false
-	reach := newReach(p.built.Projection.Client)
+	reach := &reach{behind: behind(p.built.Projection.Client), known: map[string][]string{}}
 	var owners []owner
 	for _, r := range p.cfg.Routes {
 		if r.Project == nil || !sameCluster(p.cfg, r.Project.To, of.To) {

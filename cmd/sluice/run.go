@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,11 +32,11 @@ SIGINT.
 ` + daemon.Help,
 		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := c.program(cmd.Context(), cmd.Flags(), false)
+			app, o, env, err := c.program(cmd.Context(), cmd.Flags(), false)
 			if err != nil {
 				return err
 			}
-			return daemon.Run(cmd.Context(), p.app, p.options, p.env, c.stderr)
+			return daemon.Run(cmd.Context(), app, o, env, c.stderr)
 		},
 	}
 	o.AddFlags(cmd.Flags())
@@ -49,24 +50,16 @@ func addWatch(fs *pflag.FlagSet, watch *bool) {
 
 const watchEnv = "SLUICE_WATCH"
 
-// program is a daemon as its file, its flags and the environment describe it.
-type program struct {
-	app     daemon.App
-	options daemon.Options
-	env     func(string) string
-}
-
-// program loads the file. connect also asks the services.
-func (c *cli) program(ctx context.Context, flags *pflag.FlagSet, connect bool) (*program, error) {
-	p := &program{}
+// program returns a daemon as its file, its flags and the environment describe it.
+// connect also asks the services.
+func (c *cli) program(ctx context.Context, flags *pflag.FlagSet, connect bool) (run daemon.App, o daemon.Options, env func(string) string, err error) {
 	loaded, _ := c.digest() // before the file is read; load reports the error
 	cfg, err := c.load()
 	if err != nil {
-		return nil, err
+		return run, o, nil, err
 	}
 	// A copy of the flags, as the environment and the file fill what they leave out.
 	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	o := &p.options
 	o.AddFlags(fs)
 	var watch bool
 	addWatch(fs, &watch)
@@ -75,13 +68,13 @@ func (c *cli) program(ctx context.Context, flags *pflag.FlagSet, connect bool) (
 			err = errors.Join(err, copyFlag(to, f))
 		}
 	})
-	fromFile(fs.Changed, o, cfg)
+	fromFile(fs.Changed, &o, cfg)
 	if err := errors.Join(err, o.FromEnv(fs, c.env)); err != nil {
-		return nil, err
+		return run, o, nil, err
 	}
 	if v := c.env(watchEnv); v != "" && !fs.Changed("watch") {
 		if watch, err = strconv.ParseBool(v); err != nil {
-			return nil, usage("%s=%q: want true or false", watchEnv, v)
+			return run, o, nil, usage("%s=%q: want true or false", watchEnv, v)
 		}
 	}
 	// Somebody who names the queues leaves those of the file's cascades to others.
@@ -89,37 +82,30 @@ func (c *cli) program(ctx context.Context, flags *pflag.FlagSet, connect bool) (
 	// The file's handlers work on the tables that are read.
 	cfg.Source.Tables, cfg.Source.Queues = o.Tables, o.Queues
 	app, err := c.build(ctx, cfg, config.Setup{}) // tells its queues, and mistakes, before anything begins
-	if err != nil {
-		return nil, err
+	if err == nil && connect {
+		err = errors.Join(c.checkState(cfg), c.connect(ctx, cfg, app))
 	}
-	if connect {
-		if err := errors.Join(c.checkState(cfg), c.connect(ctx, cfg, app)); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return run, o, nil, err
 	}
 	if !queues {
 		o.Queues = app.Queues
 	}
 	path, _ := c.path()
 	o.StartName = "source.start of " + path + ":"
-	if err := c.reach(o, cfg); err != nil {
-		return nil, err
+	if err := c.reach(&o, cfg); err != nil {
+		return run, o, nil, err
 	}
 	o.Consumed = app.Consumed
 	o.Repairs, o.Config = c.repairs(cfg), cfg.Fingerprint()
 	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
 		o.EndpointName = c.endpointName("dynamodb", cfg)
 	}
-	p.env = c.envWith(cfg)
-	p.app = c.daemonApp(cfg, o)
-	p.app.Reloading = &daemon.Reloading{Watch: watch, Loaded: loaded, Digest: c.digest, Load: func(ctx context.Context) (daemon.App, daemon.Options, func(string) string, error) {
-		next, err := c.program(ctx, flags, true)
-		if err != nil {
-			return daemon.App{}, daemon.Options{}, nil, err
-		}
-		return next.app, next.options, next.env, nil
+	run = c.daemonApp(cfg, &o)
+	run.Reloading = &daemon.Reloading{Watch: watch, Loaded: loaded, Digest: c.digest, Load: func(ctx context.Context) (daemon.App, daemon.Options, func(string) string, error) {
+		return c.program(ctx, flags, true)
 	}}
-	return p, nil
+	return run, o, c.envWith(cfg), nil
 }
 
 // copyFlag gives a flag the value of another.
@@ -191,15 +177,11 @@ func routesOf(cfg *config.Config) func(context.Context, daemon.Setup) (sluice.Ma
 // envWith is the environment, with the file's endpoints where it names none.
 func (c *cli) envWith(cfg *config.Config) func(string) string {
 	return func(name string) string {
-		if v := c.env(name); v != "" {
+		service, isEndpoint := strings.CutPrefix(name, endpointVar(""))
+		if v := c.env(name); v != "" || !isEndpoint {
 			return v
 		}
-		for service, url := range cfg.AWS.Endpoints {
-			if name == endpointVar(service) {
-				return url
-			}
-		}
-		return ""
+		return cfg.AWS.Endpoints[strings.ToLower(service)]
 	}
 }
 

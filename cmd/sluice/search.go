@@ -69,33 +69,27 @@ func missing(flags ...string) error {
 	return nil
 }
 
-// described are the flags that describe a projection and its cluster.
-func (s *search) described() []string {
-	return []string{"opensearch", "opensearch-ca", "allow-plain-http", "opensearch-sign", "table", "id", "version-attribute", "version-sequence", "unversioned", "type", "type-attribute"}
-}
+// describing are the flags that describe a projection and its cluster.
+var describing = []string{"opensearch", "opensearch-ca", "allow-plain-http", "opensearch-sign", "table", "id", "version-attribute", "version-sequence", "unversioned", "type", "type-attribute", "index"}
 
 // connect finds the projected table and index, by the file's route or by flags.
 // unfenced is passed to source.
 func (s *search) connect(cmd *cobra.Command, unfenced bool) (*source, *opensearch.Client, error) {
 	ctx := cmd.Context()
-	byFlags, err := s.route.byFlags(cmd.Flags())
+	p, err := s.route.find(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
-	if byFlags {
-		src, err := s.source(ctx, unfenced)
-		if err != nil {
-			return nil, nil, err
-		}
-		client, err := s.client(ctx)
-		return src, client, err
+	if p != nil {
+		src, err := p.source(ctx, s.route.cli, unfenced)
+		return src, p.built.Projection.Client, err
 	}
-	p, err := s.route.load(ctx)
+	src, err := s.source(ctx, unfenced)
 	if err != nil {
 		return nil, nil, err
 	}
-	src, err := p.source(ctx, s.route.cli, unfenced)
-	return src, p.built.Projection.Client, err
+	client, err := s.client(ctx)
+	return src, client, err
 }
 
 // source is a table and what becomes of its items.

@@ -23,10 +23,6 @@ type reach struct {
 	known map[string][]string
 }
 
-func newReach(client *opensearch.Client) *reach {
-	return &reach{behind: behind(client), known: map[string][]string{}}
-}
-
 // behind returns the indices behind an alias, and none for an index.
 func behind(client *opensearch.Client) func(context.Context, string) ([]string, error) {
 	cluster := client.Indices()

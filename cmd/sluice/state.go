@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/internal/holders"
+	"github.com/sluicehq/sluice/internal/parallel"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/internal/statestore"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -79,14 +79,9 @@ func (s *stateFile) complete(cmd *cobra.Command, args []string, _ string) ([]str
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return s.c.inState(cmd.Context(), s.path, func(ctx context.Context, store statestore.Store, cfg *config.Config) (tables []string) {
-		streams, _ := store.Streams(ctx, s.c.applicationName(s.application, cfg))
-		for _, st := range streams {
-			if name := tableName(st.ARN); !slices.Contains(tables, name) {
-				tables = append(tables, name)
-			}
-		}
-		return tables
+	return s.c.inState(cmd.Context(), s.path, func(ctx context.Context, store statestore.Store, cfg *config.Config) []string {
+		streams, _ := store.Streams(ctx, s.c.applicationName(s.application, cfg)) // by ARN
+		return slices.Compact(mapped(streams, func(st state.Stream) string { return tableName(st.ARN) }))
 	}), cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -143,7 +138,7 @@ func readStreams(ctx context.Context, store statestore.Store, app string) ([]str
 	}
 	all := []streamState{}
 	for _, st := range streams {
-		one := streamState{Application: app, Table: poller.Stream{ARN: st.ARN}.TableName(), ARN: st.ARN, Shards: []shardState{}}
+		one := streamState{Application: app, Table: poller.Stream{ARN: st.ARN}.TableName(), ARN: st.ARN}
 		start, err := store.Start(ctx, st, state.Start{})
 		if err != nil && !errors.Is(err, state.ErrNoStart) {
 			return nil, err
@@ -153,10 +148,10 @@ func readStreams(ctx context.Context, store statestore.Store, app string) ([]str
 		if err != nil {
 			return nil, err
 		}
-		for _, sh := range shards {
-			one.Shards = append(one.Shards, shardState{ID: sh.ID, Parent: sh.Parent, Position: sh.Position.Sequence, Finished: sh.Position.Finished,
-				Owner: sh.Owner, Epoch: sh.Epoch, Created: shardCreated(sh.ID)})
-		}
+		one.Shards = mapped(shards, func(sh state.Shard) shardState {
+			return shardState{ID: sh.ID, Parent: sh.Parent, Position: sh.Position.Sequence, Finished: sh.Position.Finished,
+				Owner: sh.Owner, Epoch: sh.Epoch, Created: shardCreated(sh.ID)}
+		})
 		all = append(all, one)
 	}
 	// The store has them by ARN, where orders-2/ stands before orders/.
@@ -193,7 +188,9 @@ func readApplication(ctx context.Context, store statestore.Store, app string) (a
 		return a, err
 	}
 	addHolders(a.Streams, workers)
-	a.Workers = workerStates(workers)
+	a.Workers = mapped(workers, func(w holders.Worker) workerState {
+		return workerState{Name: w.Name, State: w.State, Config: w.Config, Ended: w.Ended, Shards: len(w.Shards), Jobs: w.Jobs, Report: w.Report}
+	})
 	backfills, err := snapshot.List(ctx, store, app)
 	if err != nil {
 		return a, err
@@ -236,15 +233,8 @@ for 1 to 4 s.`,
 				some := len(apps) > 0
 				apps = slices.DeleteFunc(apps, func(app string) bool { return file.application != "" && app != file.application })
 				all, unreadable := make([]applicationState, len(apps)), make([]error, len(apps))
-				var reading errgroup.Group // workers of a table are watched for a while
-				reading.SetLimit(8)
-				for i, app := range apps {
-					reading.Go(func() error {
-						all[i], unreadable[i] = readApplication(cmd.Context(), store, app)
-						return nil
-					})
-				}
-				_ = reading.Wait()
+				// Workers of a table are watched for a while.
+				parallel.Do(len(apps), 8, func(i int) { all[i], unreadable[i] = readApplication(cmd.Context(), store, apps[i]) })
 				if asJSON {
 					err = printJSON(c.stdout, all)
 				} else if len(all) > 0 || !some {
@@ -377,16 +367,7 @@ func namedStreams(ctx context.Context, store statestore.Store, app, name string)
 	if err != nil {
 		return nil, err
 	}
-	var tables []string
-	var found []streamState
-	for _, s := range all {
-		if !slices.Contains(tables, s.Table) {
-			tables = append(tables, s.Table)
-		}
-		if s.Table == name || s.ARN == name {
-			found = append(found, s)
-		}
-	}
+	found := slices.DeleteFunc(slices.Clone(all), func(s streamState) bool { return s.Table != name && s.ARN != name })
 	if len(found) > 0 {
 		return found, nil
 	}
@@ -394,6 +375,7 @@ func namedStreams(ctx context.Context, store statestore.Store, app, name string)
 	if err != nil {
 		return nil, err
 	}
+	tables := slices.Compact(mapped(all, func(s streamState) string { return s.Table }))
 	hint = cmp.Or(hint, didYouMean(name, tables))
 	return nil, fmt.Errorf("nothing is stored of %q for the application %q%s", name, app, hint)
 }

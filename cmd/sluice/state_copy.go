@@ -84,16 +84,9 @@ func (c *cli) copyState(ctx context.Context, from, to, application string, dry, 
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return printJSON(c.stdout, done)
-	}
-	verb := "copied"
-	if dry {
-		verb = "would copy"
-	}
-	fmt.Fprintf(c.stdout, "%s application %s: %s, %s, %s\n", verb, app, plural(done.Streams, "stream", "streams"),
+	verb := map[bool]string{false: "copied", true: "would copy"}[dry]
+	return c.answer(asJSON, done, "%s application %s: %s, %s, %s\n", verb, app, plural(done.Streams, "stream", "streams"),
 		plural(done.Shards, "shard", "shards"), plural(done.Letters, "dead letter", "dead letters"))
-	return nil
 }
 
 // openTarget opens the target of a copy. It is nil if a dry run would have to make a

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/accounts"
@@ -40,18 +38,15 @@ deploy/iam/state-create.json.`,
 			if err := statestore.CheckTable(table); err != nil {
 				return usage("--state: %w", err)
 			}
-			services, err := c.aws(cmd.Context(), cfg)
+			services, _, err := c.accounts(cmd.Context(), cfg)
 			if err != nil {
 				return err
 			}
 			if err := dynamostate.Create(cmd.Context(), services(accounts.State), table, o); err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(c.stdout, map[string]string{"table": table, "region": services("").Region})
-			}
-			fmt.Fprintf(c.stdout, "state table %s is ready in %s. It is billed by request: about 1.70 USD a month for each daemon, and up to that for each busy shard. Start a daemon: sluice run --state %s\n", table, services("").Region, place)
-			return nil
+			made := map[string]string{"table": table, "region": services("").Region}
+			return c.answer(asJSON, made, "state table %s is ready in %s. It is billed by request: about 1.70 USD a month for each daemon, and up to that for each busy shard. Start a daemon: sluice run --state %s\n", table, made["region"], place)
 		},
 	}
 	fs := cmd.Flags()

@@ -63,7 +63,6 @@ The command needs dynamodb:Scan on the lease table, dynamodb:DescribeStream, and
 	fs.BoolVar(&im.dry, "dry-run", false, "say what would be imported")
 	fs.BoolVar(&im.asJSON, "json", false, "print JSON, one object for each stream")
 	im.file.addFlags(fs)
-	complete(cmd, "latest", poller.TrimHorizon, poller.Latest)
 	return cmd
 }
 
@@ -82,7 +81,7 @@ func (im *kclImport) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	services, err := c.aws(ctx, cfg)
+	services, _, err := c.accounts(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -119,18 +118,11 @@ func (im *kclImport) run(ctx context.Context) (err error) {
 		return err
 	}
 	for _, s := range streams {
-		if im.asJSON {
-			if err := printJSON(c.stdout, s); err != nil {
-				return err
-			}
-			continue
+		verb := map[bool]string{false: "imported", true: "would import"}[im.dry]
+		if err := c.answer(im.asJSON, s, "%s %s of %s for the application %s; other shards begin at %s\n",
+			verb, plural(s.Leases, "lease", "leases"), s.Stream, app, s.Start); err != nil {
+			return err
 		}
-		verb := "imported"
-		if im.dry {
-			verb = "would import"
-		}
-		fmt.Fprintf(c.stdout, "%s %s of %s for the application %s; other shards begin at %s\n",
-			verb, plural(s.Leases, "lease", "leases"), s.Stream, app, s.Start)
 	}
 	return nil
 }

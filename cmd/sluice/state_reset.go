@@ -52,10 +52,7 @@ in order. Handlers must tolerate repetition. Dead letters and backfills stay.`,
 					return err
 				}
 				if len(streams) > 1 {
-					var arns []string
-					for _, s := range streams {
-						arns = append(arns, s.ARN)
-					}
+					arns := mapped(streams, func(s streamState) string { return s.ARN })
 					return usage("the table has had several streams: name one: %s", strings.Join(arns, ", "))
 				}
 				return c.reset(cmd.Context(), store, streams[0], shard, to, yes, asJSON)
@@ -68,7 +65,6 @@ in order. Handlers must tolerate repetition. Dead letters and backfills stay.`,
 	fs.BoolVar(&yes, "yes", false, "do not ask")
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	file.addFlags(fs)
-	complete(cmd, "to", poller.TrimHorizon, poller.Latest, forgotten)
 	return cmd
 }
 
@@ -93,7 +89,7 @@ func (c *cli) reset(ctx context.Context, store statestore.Store, s streamState, 
 		}
 	}
 	what := fmt.Sprintf("stream %s of table %s", s.ARN, s.Table)
-	var do func() error
+	var start state.Start // of the whole stream
 	var means string
 	switch {
 	case shard != "":
@@ -107,18 +103,16 @@ func (c *cli) reset(ctx context.Context, store statestore.Store, s streamState, 
 		if s.Start == poller.Latest {
 			means += " What was written before " + s.StartAt.UTC().Format(time.RFC3339) + ", where the stream was begun, is left out."
 		}
-		do = func() error { return store.ResetShards(ctx, st, ids...) }
 	case to == poller.TrimHorizon:
 		means = "All that the stream still holds, up to a day, is handled again."
-		do = func() error { return store.ResetStream(ctx, st, state.Start{Position: to}) }
+		start.Position = to
 	case to == poller.Latest:
 		at := time.Now().Add(-latestMargin)
 		done.StartAt = at.UTC()
 		means = "All that was written before " + at.UTC().Format(time.RFC3339) + " and is not handled yet is skipped, for good."
-		do = func() error { return store.ResetStream(ctx, st, state.Start{Position: to, At: at}) }
+		start = state.Start{Position: to, At: at}
 	default:
 		means = "The next start needs --start, or source.start of the configuration, which decides what is repeated or skipped."
-		do = func() error { return store.ResetStream(ctx, st, state.Start{}) }
 	}
 	if to != forgotten {
 		what += " to " + to
@@ -129,14 +123,14 @@ func (c *cli) reset(ctx context.Context, store statestore.Store, s streamState, 
 	if err := c.confirm(yes, "reset %s? %s", what, means); err != nil {
 		return err
 	}
-	if err := do(); err != nil {
+	reset := func() error { return store.ResetStream(ctx, st, start) }
+	if shard != "" {
+		reset = func() error { return store.ResetShards(ctx, st, done.Shards...) }
+	}
+	if err := reset(); err != nil {
 		return err
 	}
-	if asJSON {
-		return printJSON(c.stdout, done)
-	}
-	fmt.Fprintf(c.stdout, "reset %s. %s\n", what, means)
-	return nil
+	return c.answer(asJSON, done, "reset %s. %s\n", what, means)
 }
 
 // descendants returns a shard and its stored descendants; nil if the shard is not

@@ -31,13 +31,6 @@ func readWorkers(ctx context.Context, store statestore.Store, app string) ([]hol
 	return nil, nil
 }
 
-func workerStates(all []holders.Worker) (states []workerState) {
-	for _, w := range all {
-		states = append(states, workerState{Name: w.Name, State: w.State, Config: w.Config, Ended: w.Ended, Shards: len(w.Shards), Jobs: w.Jobs, Report: w.Report})
-	}
-	return states
-}
-
 // addHolders adds to shards what is known of their owners.
 func addHolders(streams []streamState, workers []holders.Worker) {
 	at := make(map[[2]string]*shardState)

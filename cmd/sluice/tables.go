@@ -70,9 +70,5 @@ func checkStream(ctx context.Context, cfg aws.Config, name string, routes []*slu
 
 // keyNames are the names of a table's key attributes, the partition key first.
 func keyNames(d *types.TableDescription) []string {
-	names := make([]string, len(d.KeySchema))
-	for i, k := range d.KeySchema {
-		names[i] = aws.ToString(k.AttributeName)
-	}
-	return names
+	return mapped(d.KeySchema, func(k types.KeySchemaElement) string { return aws.ToString(k.AttributeName) })
 }

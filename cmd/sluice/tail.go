@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,8 +69,7 @@ table is a name or the ARN of a stream.`,
 	f.IntVar(&o.limit, "limit", 0, "end after this many records")
 	f.BoolVar(&o.values, "values", false, "also show values of attributes")
 	f.BoolVar(&o.asJSON, "json", false, "print whole records as JSON, one a line")
-	complete(cmd, "from", poller.TrimHorizon, poller.Latest)
-	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove))
+	completeBy(cmd, "event", fixed(string(sluice.Insert), string(sluice.Modify), string(sluice.Remove)))
 	return cmd
 }
 
@@ -111,7 +111,7 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 	if err := t.prepare(ctx, cfg); err != nil {
 		return err
 	}
-	services, err := c.aws(ctx, cfg)
+	services, _, err := c.accounts(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -125,31 +125,25 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 		// One after the other, so that they are shown as they happened, and
 		// nothing is handled behind the last one. What cannot be decoded is
 		// shown, too.
-		Flow: flow.Options{Order: flow.ByShard, Concurrency: 1, DeadLetter: undecodable{t}},
+		Flow: flow.Options{Order: flow.ByShard, Concurrency: 1, DeadLetter: t},
 	})
 	if err != nil {
 		return err
 	}
 	var told sync.WaitGroup
 	if o.start == poller.Latest {
-		told.Go(func() { t.tellWaiting(ctx, p.Opened(), name) })
+		told.Go(func() { // that no record has come yet, once the stream exists
+			select {
+			case <-p.Opened():
+				fmt.Fprintf(c.stderr, "waiting for changes of %s from now on; --from TRIM_HORIZON shows earlier ones, too\n", plain(name))
+			case <-ctx.Done():
+			}
+		})
 	}
 	err = p.Run(ctx)
 	stop()
 	told.Wait()
-	if err != nil {
-		return err
-	}
-	return t.err
-}
-
-// tellWaiting reports that no record has come yet, once the stream exists.
-func (t *tail) tellWaiting(ctx context.Context, opened <-chan struct{}, name string) {
-	select {
-	case <-opened:
-		fmt.Fprintf(t.cli.stderr, "waiting for changes of %s from now on; --from TRIM_HORIZON shows earlier ones, too\n", plain(name))
-	case <-ctx.Done():
-	}
+	return cmp.Or(err, t.err)
 }
 
 // theTable is the argument, or the only table of the file.
@@ -216,12 +210,10 @@ func (t *tail) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, 
 // Routes implements [sluice.Matcher].
 func (t *tail) Routes() []*sluice.Route { return []*sluice.Route{t.route} }
 
-// undecodable shows what takes no route, in place of keeping it.
-type undecodable struct{ t *tail }
-
-func (u undecodable) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) error {
-	u.t.print(func() error {
-		_, err := fmt.Fprintf(u.t.cli.stderr, "shard %s, sequence number %s: %s\n", rec.ShardID, rec.Sequence, plain(f.Last.Error()))
+// Park shows what takes no route, in place of keeping it.
+func (t *tail) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) error {
+	t.print(func() error {
+		_, err := fmt.Fprintf(t.cli.stderr, "shard %s, sequence number %s: %s\n", rec.ShardID, rec.Sequence, plain(f.Last.Error()))
 		return err
 	})
 	return nil

@@ -113,6 +113,15 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// answer prints v as JSON, or in its place a text for people.
+func (c *cli) answer(asJSON bool, v any, format string, args ...any) error {
+	if asJSON {
+		return printJSON(c.stdout, v)
+	}
+	_, err := fmt.Fprintf(c.stdout, format, args...)
+	return err
+}
+
 // paint colours words for a terminal; for all else, and with NO_COLOR, it leaves
 // them as they are.
 type paint struct{ on bool }

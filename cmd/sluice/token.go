@@ -29,20 +29,20 @@ func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemo
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	file, named, err := p.tokenFileName(cfg)
-	if err != nil {
+	switch {
+	case err != nil:
 		return daemonToken{}, err
-	}
-	if token := p.c.env(access.TokenEnv); named == "$"+access.TokenEnv {
-		return sent(u, here, daemonToken{token, "it is not the one of $" + access.TokenEnv})
-	}
-	if file != "" {
+	case named != "" && !here && u.Scheme != "https":
+		return daemonToken{}, fmt.Errorf("--daemon: others could read the token on its way to %s: want https, or a tunnel from this machine (ssh -L, kubectl port-forward)", u)
+	case file != "":
 		token, err := access.Read(file)
 		if err != nil {
 			return daemonToken{}, fmt.Errorf("%s: %w", named, err)
 		}
-		return sent(u, here, daemonToken{token, "it is not the one in " + file})
-	}
-	if !here {
+		return daemonToken{token, "it is not the one in " + file}, nil
+	case named != "":
+		return daemonToken{p.c.env(access.TokenEnv), "it is not the one of " + named}, nil
+	case !here:
 		return daemonToken{refused: other}, nil
 	}
 	guessed := state == ""
@@ -133,12 +133,4 @@ func addressURL(flag, text string) (*url.URL, error) {
 		u.Host = strings.TrimSuffix(net.JoinHostPort("127.0.0.1", u.Port()), ":")
 	}
 	return u, nil
-}
-
-// sent refuses to send a token where others can read it on its way.
-func sent(u *url.URL, here bool, t daemonToken) (daemonToken, error) {
-	if !here && u.Scheme != "https" {
-		return daemonToken{}, fmt.Errorf("--daemon: others could read the token on its way to %s: want https, or a tunnel from this machine (ssh -L, kubectl port-forward)", u)
-	}
-	return t, nil
 }

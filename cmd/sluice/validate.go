@@ -114,23 +114,24 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	if connect {
 		connected, err := c.build(ctx, cfg, config.Setup{Check: true})
 		if err != nil { // all that is missing is reported together
-			if _, noAWS := c.aws(ctx, cfg); noAWS == nil {
+			if _, _, noAWS := c.accounts(ctx, cfg); noAWS == nil {
 				err = errors.Join(err, c.connect(ctx, cfg, app))
 			}
 			return err
 		}
 		app = connected
 	}
-	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(app)
+	v.Name, v.Tables, v.Queues = cfg.Name, app.Tables, app.Queues
+	v.Routes = mapped(app.Routes, func(b config.BuiltRoute) listedRoute { // also those of the queues of cascades
+		return listedRoute{Name: b.Name, Kind: b.Kind, On: b.Written.On, Filters: filters(b.Written)}
+	})
 	for _, at := range cfg.Accounts() {
 		if text := at.String(); text != "" {
 			v.Accounts = append(v.Accounts, text)
 		}
 	}
 	v.warn(ctx, app, connect)
-	for _, doubt := range doubts {
-		v.Warnings = append(v.Warnings, mistake{Problem: doubt, text: doubt})
-	}
+	v.Warnings = append(v.Warnings, mapped(doubts, func(doubt string) mistake { return mistake{Problem: doubt, text: doubt} })...)
 	if connect {
 		return c.connect(ctx, cfg, app)
 	}
@@ -182,14 +183,6 @@ func (v *validation) tell(err error) {
 	default:
 		v.Mistakes = append(v.Mistakes, mistake{Problem: awserror.Plain(err.Error()), text: awserror.Plain(err.Error())})
 	}
-}
-
-// listRoutes lists the routes of the file, and those of the queues of cascades.
-func listRoutes(app *config.App) (list []listedRoute) {
-	for _, b := range app.Routes {
-		list = append(list, listedRoute{Name: b.Name, Kind: b.Kind, On: b.Written.On, Filters: filters(b.Written)})
-	}
-	return list
 }
 
 // filters says which of a route's filters are set, as the file has them.
@@ -346,9 +339,7 @@ func (c *cli) readSample(name string) ([]*sluice.Record, error) {
 func checkSample(cfg *config.Config, app *config.App, recs []*sluice.Record) (doubts []string, err error) {
 	byRoute, taken := map[string][]*sluice.Record{}, map[string]int{}
 	for _, rec := range recs {
-		if rec.Table == "" && len(app.Tables) == 1 {
-			rec.Table = tableName(app.Tables[0])
-		}
+		rec.Table = cmp.Or(rec.Table, onlyTable(app))
 		verdicts, err := app.Router.Explain(rec)
 		if err != nil {
 			return nil, fmt.Errorf("--sample: %w", err)

@@ -29,12 +29,9 @@ func versionCommand(c *cli) *cobra.Command {
 		Long:    "Print the version, Go's and the platform; with --json the commit, too.",
 		Example: `  sluice version`,
 		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				b := buildversion.Read()
-				return printJSON(c.stdout, versionInfo{b.Version, b.Commit, b.Date, b.Modified, runtime.Version(), runtime.GOOS, runtime.GOARCH})
-			}
-			_, err := fmt.Fprintln(c.stdout, "sluice", version())
-			return err
+			b := buildversion.Read()
+			info := versionInfo{b.Version, b.Commit, b.Date, b.Modified, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			return c.answer(asJSON, info, "sluice %s\n", version())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")

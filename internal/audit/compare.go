@@ -26,8 +26,10 @@ type run struct {
 	indices map[string]bool // that were named
 	tallies map[string]*tally
 	most    int64       // documents after which a sample ends; 0: no end
-	names   names       // and the indices behind them
 	waiting []candidate // differed, in the order of their looks
+
+	naming sync.Mutex
+	behind map[string][]string // indices that names lead to
 
 	mu     sync.Mutex // Found, result and brake, during looks
 	result Result
@@ -42,7 +44,7 @@ type pair struct {
 }
 
 func newRun(a Audit) *run {
-	r := &run{Audit: a, indices: map[string]bool{}, tallies: map[string]*tally{}}
+	r := &run{Audit: a, indices: map[string]bool{}, tallies: map[string]*tally{}, behind: map[string][]string{}}
 	for _, index := range a.Indices {
 		r.indices[index] = true
 	}
@@ -93,10 +95,11 @@ func (r *run) compare(ctx context.Context) error {
 			}
 		}
 	}
-	if err := r.first(ctx, batch); err != nil {
-		return err
+	err := r.first(ctx, batch)
+	for err == nil && len(r.waiting) > 0 {
+		err = r.settle(ctx, true)
 	}
-	return r.settleAll(ctx)
+	return err
 }
 
 // identity is what of a record is needed to project its item again.
@@ -141,11 +144,7 @@ func (r *run) remember(ctx context.Context, ops []document.Op) error {
 // first looks at documents for the first time.
 func (r *run) first(ctx context.Context, batch []pair) error {
 	for chunk := range slices.Chunk(batch, maxBatch) {
-		refs := make([]document.Ref, len(chunk))
-		for i, p := range chunk {
-			refs[i] = p.op.Ref()
-		}
-		docs, err := r.get(ctx, refs)
+		docs, err := get(ctx, r, chunk, func(p pair) document.Ref { return p.op.Ref() })
 		if err != nil {
 			return err
 		}
@@ -155,7 +154,7 @@ func (r *run) first(ctx context.Context, batch []pair) error {
 			if kind == 0 {
 				continue
 			}
-			c := candidate{rec: p.rec, ref: refs[i], was: p.was}
+			c := candidate{rec: p.rec, ref: p.op.Ref(), was: p.was}
 			c.was.see(docs[i])
 			if err := r.wait(ctx, c); err != nil {
 				return err
@@ -166,7 +165,12 @@ func (r *run) first(ctx context.Context, batch []pair) error {
 	return r.settle(ctx, false)
 }
 
-func (r *run) get(ctx context.Context, refs []document.Ref) ([]document.Doc, error) {
+// get reads the documents of all as they are now, in the same order.
+func get[T any](ctx context.Context, r *run, all []T, ref func(T) document.Ref) ([]document.Doc, error) {
+	refs := make([]document.Ref, len(all))
+	for i, one := range all {
+		refs[i] = ref(one)
+	}
 	docs, err := r.Get(ctx, refs)
 	if err != nil {
 		return nil, fmt.Errorf("audit: reading documents: %w", err)

@@ -48,7 +48,7 @@ func (s *search) list(ctx context.Context, name string) error {
 	if err := s.unmoved(ctx, name); err != nil {
 		return err
 	}
-	indices, err := s.behind(ctx, name)
+	indices, err := s.leadsTo(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -114,11 +114,7 @@ func (s *search) flush(ctx context.Context) error {
 // ours leaves out the documents of other applications: they would fill the second
 // scan's memory.
 func (s *search) ours(ctx context.Context, batch []unseen) ([]unseen, error) {
-	refs := make([]document.Ref, len(batch))
-	for i, one := range batch {
-		refs[i] = one.doc.Ref
-	}
-	docs, err := s.get(ctx, refs)
+	docs, err := get(ctx, s.run, batch, func(one unseen) document.Ref { return one.doc.Ref })
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +173,7 @@ func (r *run) scanFor(ctx context.Context, unseen map[document.Ref]document.Doc)
 	}
 	listed := slices.Collect(maps.Values(unseen))
 	for chunk := range slices.Chunk(listed, maxBatch) {
-		refs := make([]document.Ref, len(chunk))
-		for i, doc := range chunk {
-			refs[i] = doc.Ref
-		}
-		docs, err := r.get(ctx, refs)
+		docs, err := get(ctx, r, chunk, func(doc document.Doc) document.Ref { return doc.Ref })
 		if err != nil {
 			return err
 		}

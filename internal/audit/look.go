@@ -60,16 +60,6 @@ func (r *run) wait(ctx context.Context, c candidate) error {
 	return nil
 }
 
-// settleAll looks until nothing waits any more.
-func (r *run) settleAll(ctx context.Context) error {
-	for len(r.waiting) > 0 {
-		if err := r.settle(ctx, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // settle looks again at those candidates whose time has come; with block it
 // waits for the first.
 func (r *run) settle(ctx context.Context, block bool) error {
@@ -102,11 +92,7 @@ func (r *run) settle(ctx context.Context, block bool) error {
 // look checks candidates again, and returns those that are still open. It reads
 // the documents before the items, so each item is at least as new as its document.
 func (r *run) look(ctx context.Context, chunk []candidate) (again []candidate, err error) {
-	refs := make([]document.Ref, len(chunk))
-	for i, c := range chunk {
-		refs[i] = c.ref
-	}
-	docs, err := r.get(ctx, refs)
+	docs, err := get(ctx, r, chunk, func(c candidate) document.Ref { return c.ref })
 	if err != nil {
 		return nil, err
 	}

@@ -4,37 +4,27 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// names remembers which indices names lead to.
-type names struct {
-	mu    sync.Mutex
-	known map[string][]string
-}
-
-// behind returns the indices that a name leads to. It asks once for each name:
+// leadsTo returns the indices that a name leads to. It asks once for each name:
 // documents that were seen by one answer cannot be compared with another.
-func (r *run) behind(ctx context.Context, name string) ([]string, error) {
+func (r *run) leadsTo(ctx context.Context, name string) ([]string, error) {
 	if r.Behind == nil {
 		return []string{name}, nil
 	}
-	r.names.mu.Lock()
-	defer r.names.mu.Unlock()
-	if known, ok := r.names.known[name]; ok {
-		return known, nil
+	r.naming.Lock()
+	defer r.naming.Unlock()
+	indices, known := r.behind[name]
+	if known {
+		return indices, nil
 	}
 	indices, err := r.lookUp(ctx, name)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r.behind[name] = indices
 	}
-	if r.names.known == nil {
-		r.names.known = map[string][]string{}
-	}
-	r.names.known[name] = indices
-	return indices, nil
+	return indices, err
 }
 
 func (r *run) lookUp(ctx context.Context, name string) ([]string, error) {
@@ -55,7 +45,7 @@ func (r *run) unmoved(ctx context.Context, name string) error {
 	if r.Behind == nil {
 		return nil
 	}
-	was, err := r.behind(ctx, name)
+	was, err := r.leadsTo(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -76,7 +66,7 @@ func moved(name string, was, is []string) error {
 // places are the documents that a ref may stand for, each with the name of its
 // index.
 func (r *run) places(ctx context.Context, ref document.Ref) ([]document.Ref, error) {
-	indices, err := r.behind(ctx, ref.Index)
+	indices, err := r.leadsTo(ctx, ref.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -96,11 +86,11 @@ func (r *run) same(ctx context.Context, a, b document.Ref) (bool, error) {
 	if a.Index == b.Index {
 		return true, nil
 	}
-	ofA, err := r.behind(ctx, a.Index)
+	ofA, err := r.leadsTo(ctx, a.Index)
 	if err != nil {
 		return false, err
 	}
-	ofB, err := r.behind(ctx, b.Index)
+	ofB, err := r.leadsTo(ctx, b.Index)
 	return err == nil && slices.ContainsFunc(ofA, func(index string) bool { return slices.Contains(ofB, index) }), err
 }
 

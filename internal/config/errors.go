@@ -73,7 +73,7 @@ func (e Errors) sorted() Errors {
 func meant(name string, allowed []string) string {
 	best, distance := "", 0
 	for _, a := range allowed {
-		d := edits(fold(name), fold(a))
+		d := Edits(fold(name), fold(a))
 		if best == "" || d < distance {
 			best, distance = a, d
 		}
@@ -102,12 +102,12 @@ func fold(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// edits counts the inserted, missing, changed and swapped letters between a and b. It
-// does not compare long texts.
-func edits(a, b string) int {
+// Edits counts the inserted, missing, changed and swapped letters between a and b. It
+// does not compare long texts: they count as wholly different.
+func Edits(a, b string) int {
 	const long = 64
 	if len(a) > long || len(b) > long {
-		return long
+		return len(a) + len(b)
 	}
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

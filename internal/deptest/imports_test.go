@@ -61,7 +61,7 @@ var rules = []rule{
 	{pkgs: "internal/job", ours: []string{"state", "internal/backoff", "internal/staterules"}, stdOnly: true},
 
 	{pkgs: "internal/reread", ours: []string{".", "item/sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi", "internal/wire"}},
-	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/backoff", "internal/routed", "internal/wire"}},
+	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/backoff", "internal/reread", "internal/routed", "internal/wire"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state", "internal/wire"}},
 	{pkgs: "internal/wire", ours: []string{".", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
@@ -126,12 +126,12 @@ var rules = []rule{
 	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules", "internal/itemsize", "internal/views", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
-	{pkgs: "internal/letterqueue", ours: []string{".", "flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient", "internal/letterkeys"}},
+	{pkgs: "internal/letterqueue", ours: []string{".", "flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient", "internal/backoff", "internal/letterkeys"}},
 	{pkgs: "internal/function", ours: []string{".", "internal/config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "internal/accounts", "internal/awsclient", "internal/letterqueue"}},
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function", "internal/lambdatraces", "sources/lambda", "tracing"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/accounts", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/brake", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/holders", "internal/job", "internal/kcl", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/page", "internal/pauses", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/accounts", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/brake", "internal/buildversion", "internal/daemons", "internal/docrules", "internal/docversion", "internal/function", "internal/holders", "internal/job", "internal/kcl", "internal/letterkeys", "internal/letterqueue", "internal/letters", "internal/page", "internal/parallel", "internal/pauses", "internal/runtimeapi", "internal/statestore", "internal/tally", "internal/versiontext", "internal/views", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

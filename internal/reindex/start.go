@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/docrules"
@@ -168,15 +168,14 @@ func hash(body []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-var digits = regexp.MustCompile(`^[0-9]{6}$`)
-
 // number returns that of an index, or 0 for one without.
 func number(alias, index string) int {
-	if len(index) <= len(alias) || index[:len(alias)+1] != alias+"-" || !digits.MatchString(index[len(alias)+1:]) {
+	digits, ok := strings.CutPrefix(index, alias+"-")
+	n, err := strconv.ParseUint(digits, 10, 32)
+	if !ok || err != nil || len(digits) != 6 {
 		return 0
 	}
-	n, _ := strconv.Atoi(index[len(alias)+1:]) // six digits
-	return n
+	return int(n)
 }
 
 func numbered(alias string, n int) string { return fmt.Sprintf("%s-%06d", alias, n) }

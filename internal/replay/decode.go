@@ -8,15 +8,9 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/reread"
 	"github.com/sluicehq/sluice/internal/wire"
 )
-
-// Range is records of one shard, in their order.
-type Range struct {
-	StreamARN   string
-	ShardID     string
-	First, Last sluice.Sequence // both included
-}
 
 // Letter is a dead letter of the input.
 type Letter struct {
@@ -48,25 +42,31 @@ type envelope struct {
 	Messages []struct{ Body string } // of an answer of ReceiveMessage
 }
 
-// decoder makes batches of values.
-type decoder struct {
-	letter func([]byte) (Letter, bool, error)
-	reread func(context.Context, Range, func([]sluice.Record) error) error
-	emit   func(batch) error
-}
+// runError is not the value's fault.
+type runError struct{ error }
 
-// emitError is emit's own: it is not the value's fault.
-type emitError struct{ error }
+func (e *runError) Unwrap() error { return e.error }
 
-func (e *emitError) Unwrap() error { return e.error }
-
-func (d *decoder) send(b batch) error {
+// send hands a batch to its flow.
+func (r *replayer) send(ctx context.Context, b batch) error {
 	if len(b.records) == 0 {
 		return nil
 	}
-	if err := d.emit(b); err != nil {
-		return &emitError{err}
+	for i := range b.records {
+		b.records[i].Origin = sluice.Replayed
+		if b.letter {
+			b.records[i].Origin = sluice.Redriven
+		}
 	}
+	f := r.flow(b)
+	r.mu.Lock()
+	r.p.Records += len(b.records)
+	r.mu.Unlock()
+	last, err := f.Submit(ctx, b.records...)
+	if err != nil {
+		return &runError{err}
+	}
+	r.marks = append(r.marks, mark{flow: f, ordinal: last})
 	return nil
 }
 
@@ -74,18 +74,17 @@ func (d *decoder) send(b batch) error {
 // answer.
 const mostNested = 4
 
-func (d *decoder) value(ctx context.Context, text []byte, depth int) error {
+// value makes batches of a value.
+func (r *replayer) value(ctx context.Context, text []byte, depth int) error {
 	if depth > mostNested {
 		return errors.New("too many envelopes in one another")
 	}
-	if d.letter != nil {
-		switch l, ok, err := d.letter(text); {
+	if r.o.Letter != nil {
+		switch l, ok, err := r.o.Letter(text); {
 		case err != nil:
 			return err
 		case ok:
-			rec := *l.Record
-			rec.Origin = sluice.Redriven
-			return d.send(batch{records: []sluice.Record{rec}, route: l.Route, letter: true})
+			return r.send(ctx, batch{records: []sluice.Record{*l.Record}, route: l.Route, letter: true})
 		}
 	}
 	var e envelope
@@ -100,75 +99,61 @@ func (d *decoder) value(ctx context.Context, text []byte, depth int) error {
 	case e.Kinesis != nil:
 		return errors.New("it is an on-failure record of a Kinesis stream, and only streams of DynamoDB can be read")
 	case e.Payload != nil && (e.DynamoDB != nil || bytes.Contains(text, []byte(`"requestContext"`))):
-		return d.payload(ctx, e.Payload, depth)
+		return r.payload(ctx, e.Payload, depth)
 	case e.DynamoDB != nil:
-		return d.onFailure(ctx, Range{e.DynamoDB.StreamARN, e.DynamoDB.ShardID, sluice.Sequence(e.DynamoDB.First), sluice.Sequence(e.DynamoDB.Last)})
+		return r.onFailure(ctx, reread.Range{StreamARN: e.DynamoDB.StreamARN, ShardID: e.DynamoDB.ShardID, First: sluice.Sequence(e.DynamoDB.First), Last: sluice.Sequence(e.DynamoDB.Last)})
 	case e.Type == "Notification" && e.Message != "":
-		return d.inner(ctx, []byte(e.Message), depth)
+		return r.inner(ctx, []byte(e.Message), depth)
 	case e.Messages != nil:
 		for i, m := range e.Messages {
-			if err := d.inner(ctx, []byte(m.Body), depth); err != nil {
+			if err := r.inner(ctx, []byte(m.Body), depth); err != nil {
 				return fmt.Errorf("message %d: %w", i+1, err)
 			}
 		}
 		return nil
 	case text[0] == '[' || e.Records != nil:
-		return d.event(text)
+		return r.event(ctx, text)
 	}
 	rec := sluice.DecodeRecord(text)
 	if err := rec.Err(); err != nil && rec.EventID == "" && !rec.Sequence.Valid() {
 		return err // nothing tells that it is a record at all
 	}
-	rec.Origin = sluice.Replayed
-	return d.send(batch{records: []sluice.Record{*rec}})
+	return r.send(ctx, batch{records: []sluice.Record{*rec}})
 }
 
-func (d *decoder) inner(ctx context.Context, text []byte, depth int) error {
+func (r *replayer) inner(ctx context.Context, text []byte, depth int) error {
 	if text = bytes.TrimSpace(text); !json.Valid(text) {
 		return errors.New("what the envelope holds is no JSON")
 	}
-	return d.value(ctx, text, depth+1)
+	return r.value(ctx, text, depth+1)
 }
 
 // payload is the event that failed, as the form for S3 has it: whole, or as text.
-func (d *decoder) payload(ctx context.Context, data json.RawMessage, depth int) error {
+func (r *replayer) payload(ctx context.Context, data json.RawMessage, depth int) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
-		return d.inner(ctx, []byte(text), depth)
+		return r.inner(ctx, []byte(text), depth)
 	}
-	return d.inner(ctx, data, depth)
+	return r.inner(ctx, data, depth)
 }
 
-func (d *decoder) event(text []byte) error {
-	var recs []sluice.Record
-	if bytes.Contains(text, []byte(`"aws:sqs"`)) {
-		recs, _ = wire.Messages(text) // else the text is described below
+func (r *replayer) event(ctx context.Context, text []byte) error {
+	recs, err := wire.Event(text)
+	if err != nil {
+		return err
 	}
-	if recs == nil {
-		page, err := sluice.DecodeEvent(text)
-		if err != nil {
-			return err
-		}
-		recs = page.Records
-	}
-	for i := range recs {
-		recs[i].Origin = sluice.Replayed
-	}
-	return d.send(batch{records: recs})
+	return r.send(ctx, batch{records: recs})
 }
 
 // onFailure reads the records of a batch that failed.
-func (d *decoder) onFailure(ctx context.Context, rng Range) error {
+func (r *replayer) onFailure(ctx context.Context, rng reread.Range) error {
 	if rng.StreamARN == "" || rng.ShardID == "" || !rng.First.Valid() || !rng.Last.Valid() {
 		return errors.New("its DDBStreamBatchInfo lacks stream, shard or sequence numbers")
 	}
-	if d.reread == nil {
+	if r.o.Reread == nil {
 		return errors.New("it names records of a stream, which cannot be read here")
 	}
-	return d.reread(ctx, rng, func(recs []sluice.Record) error {
-		for i := range recs {
-			recs[i].Origin = sluice.Replayed
-		}
-		return d.send(batch{records: recs})
+	return r.o.Reread(ctx, rng, func(recs []sluice.Record) error {
+		return r.send(ctx, batch{records: recs})
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/internal/reread"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -143,8 +144,8 @@ func TestKinds(t *testing.T) {
 	}, "\n")
 	var w world
 	o := w.options()
-	o.Reread = func(_ context.Context, rng Range, f func([]sluice.Record) error) error {
-		if rng != (Range{recordtest.ARN, "shard", recordtest.Sequence(8), recordtest.Sequence(9)}) {
+	o.Reread = func(_ context.Context, rng reread.Range, f func([]sluice.Record) error) error {
+		if rng != (reread.Range{StreamARN: recordtest.ARN, ShardID: "shard", First: recordtest.Sequence(8), Last: recordtest.Sequence(9)}) {
 			t.Errorf("%+v", rng)
 		}
 		for _, seq := range []int{8, 9} { // a page each

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/reread"
 )
 
 // Options of a replay. DeadLetter and Bad are needed.
@@ -37,7 +38,7 @@ type Options struct {
 	Letter func(data []byte) (l Letter, ok bool, err error)
 	// Reread calls f with the records of a range, a page at a time; nil refuses
 	// on-failure records.
-	Reread func(ctx context.Context, rng Range, f func([]sluice.Record) error) error
+	Reread func(ctx context.Context, rng reread.Range, f func([]sluice.Record) error) error
 	// Tell, if not nil, makes a dry run: it gets the routes that each record
 	// would take, or the record's error, and nothing runs. Order and
 	// concurrency are Flow's.
@@ -195,32 +196,18 @@ func (r *replayer) submit(ctx context.Context, v value) error {
 	r.mu.Unlock()
 	err := v.err
 	if err == nil {
-		d := decoder{letter: r.o.Letter, reread: r.o.Reread, emit: func(b batch) error { return r.run(ctx, b) }}
-		err = d.value(ctx, v.text, 0)
+		err = r.value(ctx, v.text, 0)
 	}
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, new(*emitError)), ctx.Err() != nil:
+	case errors.As(err, new(*runError)), ctx.Err() != nil:
 		return err
 	}
 	r.mu.Lock()
 	r.p.Bad++
 	r.mu.Unlock()
 	return r.o.Bad(Bad{Line: v.line, Text: v.text, Err: err})
-}
-
-func (r *replayer) run(ctx context.Context, b batch) error {
-	f := r.flow(b)
-	r.mu.Lock()
-	r.p.Records += len(b.records)
-	r.mu.Unlock()
-	last, err := f.Submit(ctx, b.records...)
-	if err != nil {
-		return err
-	}
-	r.marks = append(r.marks, mark{flow: f, ordinal: last})
-	return nil
 }
 
 // flow returns the flow for b's records.
@@ -284,15 +271,9 @@ func (t telling) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) e
 func (r *replayer) count(res flow.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch res {
-	case flow.Done:
-		r.p.Done++
-	case flow.Skipped:
-		r.p.Skipped++
-	case flow.Unrouted:
-		r.p.Unrouted++
-	case flow.Parked:
-		r.p.Parked++
+	counts := [...]*int{flow.Done: &r.p.Done, flow.Skipped: &r.p.Skipped, flow.Parked: &r.p.Parked, flow.Unrouted: &r.p.Unrouted}
+	if n := counts[res]; n != nil { // Unrouted is the last one
+		*n++
 	}
 }
 

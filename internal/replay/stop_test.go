@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/reread"
 )
 
 // While one value of a line is not settled, the offset stays before the line.
@@ -174,7 +175,7 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 				}
 				o := w.options()
 				o.Flow.Window, o.Route = 1, "one"
-				o.Reread = func(_ context.Context, _ Range, f func([]sluice.Record) error) error {
+				o.Reread = func(_ context.Context, _ reread.Range, f func([]sluice.Record) error) error {
 					return f([]sluice.Record{*sluice.DecodeRecord([]byte(rec("b", 2)))})
 				}
 				time.AfterFunc(time.Second, stop)

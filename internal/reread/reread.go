@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
@@ -66,7 +67,7 @@ func (r *Reader) Records(ctx context.Context, rng Range, f func([]sluice.Record)
 	if !rng.First.Valid() || !rng.Last.Valid() || rng.Last.Compare(rng.First) < 0 {
 		return fmt.Errorf("%v: the sequence numbers are none, or in the wrong order", rng)
 	}
-	it, err := r.iterator(ctx, rng, rng.First)
+	it, err := r.iterator(ctx, rng)
 	if err != nil {
 		return fmt.Errorf("%v: %w", rng, err)
 	}
@@ -76,20 +77,14 @@ func (r *Reader) Records(ctx context.Context, rng Range, f func([]sluice.Record)
 		if err != nil {
 			return fmt.Errorf("%v: %w", rng, err)
 		}
-		recs, end := page.Records, false
-		for i := range recs {
-			if recs[i].Sequence.Compare(rng.Last) >= 0 {
-				end = true
-				if recs[i].Sequence.Compare(rng.Last) > 0 {
-					recs = recs[:i]
-				} else {
-					recs = recs[:i+1]
-				}
-				break
-			}
+		n, last := 0, -1 // last compares the record before n with the range's last
+		for ; n < len(page.Records) && last < 0; n++ {
+			last = page.Records[n].Sequence.Compare(rng.Last)
+			page.Records[n].Origin = sluice.Replayed
 		}
-		for i := range recs {
-			recs[i].Origin = sluice.Replayed
+		recs := page.Records[:n]
+		if last > 0 {
+			recs = recs[:n-1]
 		}
 		if !begun && len(page.Records) > 0 {
 			if begun = page.Records[0].Sequence.Compare(rng.First) == 0; !begun {
@@ -102,7 +97,7 @@ func (r *Reader) Records(ctx context.Context, rng Range, f func([]sluice.Record)
 				return err
 			}
 		}
-		if end {
+		if last >= 0 {
 			return nil
 		}
 		// Empty pages may precede data, but not for ever.
@@ -115,29 +110,28 @@ func (r *Reader) Records(ctx context.Context, rng Range, f func([]sluice.Record)
 
 const mostEmpty = 50 // pages in a row
 
-func (r *Reader) page(ctx context.Context, rng Range, it string) (page sluice.Page, err error) {
-	err = r.again(ctx, func(ctx context.Context) error {
+func (r *Reader) page(ctx context.Context, rng Range, it string) (sluice.Page, error) {
+	return again(ctx, r, func(ctx context.Context) (sluice.Page, error) {
 		body, err := r.streams.GetRecords(ctx, it, 0)
-		if err == nil {
-			page, err = sluice.DecodeGetRecords(body, sluice.Source{StreamARN: rng.StreamARN, ShardID: rng.ShardID})
+		if err != nil {
+			return sluice.Page{}, err
 		}
-		return err
+		return sluice.DecodeGetRecords(body, sluice.Source{StreamARN: rng.StreamARN, ShardID: rng.ShardID})
 	})
-	return page, err
 }
 
-func (r *Reader) iterator(ctx context.Context, rng Range, at sluice.Sequence) (it string, err error) {
-	err = r.again(ctx, func(ctx context.Context) error {
-		out, err := r.streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
-			StreamArn: &rng.StreamARN, ShardId: &rng.ShardID, SequenceNumber: aws.String(string(at)),
+// iterator begins at the first record of a range.
+func (r *Reader) iterator(ctx context.Context, rng Range) (string, error) {
+	out, err := again(ctx, r, func(ctx context.Context) (*dynamodbstreams.GetShardIteratorOutput, error) {
+		return r.streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+			StreamArn: &rng.StreamARN, ShardId: &rng.ShardID, SequenceNumber: aws.String(string(rng.First)),
 			ShardIteratorType: types.ShardIteratorTypeAtSequenceNumber,
 		})
-		if err == nil {
-			it = aws.ToString(out.ShardIterator)
-		}
-		return err
 	})
-	return it, err
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.ShardIterator), nil
 }
 
 // Record reads one record of a stream. Where its shard is not known, as under
@@ -176,11 +170,10 @@ func (r *Reader) Record(ctx context.Context, streamARN, shardID string, at sluic
 func (r *Reader) holders(ctx context.Context, streamARN string, at sluice.Sequence) (ids []string, err error) {
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &streamARN}
 	for {
-		var out *dynamodbstreams.DescribeStreamOutput
-		if err := r.again(ctx, func(ctx context.Context) (err error) {
-			out, err = r.streams.DescribeStream(ctx, in)
-			return err
-		}); err != nil {
+		out, err := again(ctx, r, func(ctx context.Context) (*dynamodbstreams.DescribeStreamOutput, error) {
+			return r.streams.DescribeStream(ctx, in)
+		})
+		if err != nil {
 			return nil, fmt.Errorf("shards of %s: %w", streamARN, err)
 		}
 		for _, sh := range out.StreamDescription.Shards {
@@ -209,22 +202,19 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	}
 	// A table of the same name may be elsewhere: a missing item there proves
 	// nothing, and a found one is another.
-	if in := arnPart(tableARN, 3); r.tables.Options().BaseEndpoint == nil && in != r.region {
-		return nil, failed(fmt.Errorf("it is in Region %s, and Region %s is set: set the other one, by AWS_REGION or aws.region", in, r.region))
+	if in, _ := arn.Parse(tableARN); r.tables.Options().BaseEndpoint == nil && in.Region != r.region {
+		return nil, failed(fmt.Errorf("it is in Region %s, and Region %s is set: set the other one, by AWS_REGION or aws.region", in.Region, r.region))
 	}
-	var table *dynamodb.DescribeTableOutput
-	var out *dynamodb.GetItemOutput
-	err := r.again(ctx, func(ctx context.Context) (err error) {
-		table, err = r.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
-		return err
+	table, err := again(ctx, r, func(ctx context.Context) (*dynamodb.DescribeTableOutput, error) {
+		return r.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	})
-	if found := describedARN(table); err == nil && found != "" && found != tableARN {
-		return nil, failed(fmt.Errorf("it is %s, and the credentials lead to %s: use those of its account, and an endpoint of its Region", tableARN, found))
-	}
+	var out *dynamodb.GetItemOutput
 	if err == nil {
-		err = r.again(ctx, func(ctx context.Context) (err error) {
-			out, err = r.tables.GetItem(ctx, &dynamodb.GetItemInput{TableName: &name, Key: sdkitem.Map(keys), ConsistentRead: aws.Bool(true)})
-			return err
+		if found := aws.ToString(table.Table.TableArn); found != "" && found != tableARN {
+			return nil, failed(fmt.Errorf("it is %s, and the credentials lead to %s: use those of its account, and an endpoint of its Region", tableARN, found))
+		}
+		out, err = again(ctx, r, func(ctx context.Context) (*dynamodb.GetItemOutput, error) {
+			return r.tables.GetItem(ctx, &dynamodb.GetItemInput{TableName: &name, Key: sdkitem.Map(keys), ConsistentRead: aws.Bool(true)})
 		})
 	}
 	switch {
@@ -250,42 +240,21 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	return &page.Records[0], nil
 }
 
-// arnPart is the Region (3) or the account (4) of an ARN.
-func arnPart(arn string, i int) string {
-	if parts := strings.SplitN(arn, ":", 6); len(parts) > i {
-		return parts[i]
-	}
-	return ""
-}
-
-// describedARN is the table's own; "" when the service does not say.
-func describedARN(d *dynamodb.DescribeTableOutput) string {
-	if d == nil || d.Table == nil {
-		return ""
-	}
-	return aws.ToString(d.Table.TableArn)
-}
-
 // again makes a call until it does not fail for a while, a few times.
-func (r *Reader) again(ctx context.Context, call func(context.Context) error) error {
+func again[T any](ctx context.Context, r *Reader, call func(context.Context) (T, error)) (T, error) {
 	for tries := 1; ; tries++ {
 		one, cancel := context.WithTimeout(ctx, 30*time.Second)
-		err := call(one)
+		got, err := call(one)
 		cancel()
-		if err == nil || ctx.Err() != nil || tries == 6 || !temporary(err) {
-			return explain(err)
+		m := awserror.Of(err)
+		mayPass := m.Passes() || m == awserror.NoCredentials // they may come
+		if err == nil || ctx.Err() != nil || tries == 6 || !mayPass {
+			return got, explain(err)
 		}
 		if backoff.Sleep(ctx, backoff.Doubled(r.pause, r.pause<<5, tries-1)) != nil {
-			return err
+			return got, err
 		}
 	}
-}
-
-// temporary reports whether a repeated call may succeed, for example because
-// credentials may be available again.
-func temporary(err error) bool {
-	m := awserror.Of(err)
-	return m.Passes() || m == awserror.NoCredentials
 }
 
 func explain(err error) error {

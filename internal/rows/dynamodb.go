@@ -72,11 +72,7 @@ func (d *DynamoDB) Get(ctx context.Context, k Key) (Row, error) {
 
 // Write implements [Table].
 func (d *DynamoDB) Write(ctx context.Context, seen Row, set map[string]types.AttributeValue) (Row, error) {
-	now := Row{Key: seen.Key, Token: newToken(), Attributes: maps.Clone(seen.Attributes)}
-	if now.Attributes == nil {
-		now.Attributes = make(map[string]types.AttributeValue)
-	}
-	maps.Copy(now.Attributes, set)
+	now := seen.with(set)
 	in := &dynamodb.UpdateItemInput{
 		TableName: &d.name, Key: keyOf(seen.Key),
 		ExpressionAttributeNames:            map[string]string{"#token": TokenName},
@@ -95,8 +91,8 @@ func (d *DynamoDB) Write(ctx context.Context, seen Row, set map[string]types.Att
 	if err == nil {
 		return now, nil
 	}
-	var refused *types.ConditionalCheckFailedException
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if !ok {
 		return Row{}, d.explain("UpdateItem", err)
 	}
 	have := rowOf(seen.Key, refused.Item)
@@ -119,8 +115,8 @@ func (d *DynamoDB) Delete(ctx context.Context, seen Row) error {
 	}
 	in.ConditionExpression = asSeen(seen, in.ExpressionAttributeValues)
 	_, err := d.db.DeleteItem(ctx, in)
-	var refused *types.ConditionalCheckFailedException
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if !ok {
 		return d.explain("DeleteItem", err)
 	}
 	if have := rowOf(seen.Key, refused.Item); have.Exists() {

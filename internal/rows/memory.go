@@ -77,11 +77,7 @@ func (m *Memory) Get(ctx context.Context, k Key) (Row, error) {
 
 // Write implements [Table].
 func (m *Memory) Write(ctx context.Context, seen Row, set map[string]types.AttributeValue) (Row, error) {
-	now := Row{Key: seen.Key, Token: newToken(), Attributes: maps.Clone(seen.Attributes)}
-	if now.Attributes == nil {
-		now.Attributes = make(map[string]types.AttributeValue)
-	}
-	maps.Copy(now.Attributes, set)
+	now := seen.with(set)
 	err := m.request(ctx, "Write", seen, func() { m.rows[seen.Key] = now })
 	if err != nil {
 		return Row{}, err

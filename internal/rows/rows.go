@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"iter"
+	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -59,5 +60,10 @@ type Table interface {
 	List(ctx context.Context, partition, after string, limit int) iter.Seq2[Row, error]
 }
 
-// newToken returns a token that no other write has.
-func newToken() string { return rand.Text() }
+// with returns the row after a write, under a token that no other write has.
+func (r Row) with(set map[string]types.AttributeValue) Row {
+	now := Row{Key: r.Key, Token: rand.Text(), Attributes: map[string]types.AttributeValue{}}
+	maps.Copy(now.Attributes, r.Attributes)
+	maps.Copy(now.Attributes, set)
+	return now
+}

@@ -96,14 +96,10 @@ const (
 	startRetry = 500 * time.Millisecond
 )
 
-// retries count the failures of one call. The zero value is ready.
-type retries struct{ failures int }
-
-// next returns the delay before the next try.
-func (b *retries) next(k kind) time.Duration {
-	b.failures++
+// retryIn returns the delay before the next try, after so many failures of a call.
+func retryIn(k kind, failures int) time.Duration {
 	if k == refused {
 		return backoff.Half(lastRetry, lastRetry, 1)
 	}
-	return backoff.Full(firstRetry, lastRetry, b.failures)
+	return backoff.Full(firstRetry, lastRetry, failures)
 }

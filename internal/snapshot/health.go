@@ -97,9 +97,6 @@ func (s *Source) troubled(segment int, err error, retryIn time.Duration) {
 		t.since = time.Now()
 	}
 	t.err = err
-	if h.segments == nil {
-		h.segments = make(map[int]trouble)
-	}
 	h.segments[segment] = t
 	h.mu.Unlock()
 	if classify(err) != throttled {

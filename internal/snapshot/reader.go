@@ -52,9 +52,9 @@ type reader struct {
 	patience time.Duration // of failures in a row; 0: no end
 	failed   func(err error, retryIn time.Duration)
 
-	estimate float64 // of the next page's units
-	perItem  float64 // units; 0 while it is not known
-	retries  retries
+	estimate float64   // of the next page's units
+	perItem  float64   // units; 0 while it is not known
+	failures int       // in a row
 	damaged  int       // answers in a row
 	since    time.Time // of the first failure in a row
 }
@@ -69,7 +69,7 @@ func (r *reader) next(ctx context.Context) (wire.ScanPage, error) {
 	for {
 		page, err := r.call(ctx)
 		if err == nil {
-			r.retries, r.damaged, r.since = retries{}, 0, time.Time{}
+			r.failures, r.damaged, r.since = 0, 0, time.Time{}
 			r.after = page.Last
 			return page, nil
 		}
@@ -85,7 +85,8 @@ func (r *reader) next(ctx context.Context) (wire.ScanPage, error) {
 		if r.since.IsZero() {
 			r.since = time.Now()
 		}
-		wait := r.retries.next(k)
+		r.failures++
+		wait := retryIn(k, r.failures)
 		if k == fatal || r.patience > 0 && time.Since(r.since)+wait > r.patience {
 			return page, r.client.explain("dynamodb:Scan", err)
 		}

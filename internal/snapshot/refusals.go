@@ -45,9 +45,6 @@ func (r *refusals) count(route *sluice.Route, parked bool, err error) {
 	if n < 0 || r.why != nil {
 		return
 	}
-	if r.routes == nil {
-		r.routes = make(map[string]int)
-	}
 	if !parked {
 		r.routes[name] = -1
 		return

@@ -40,23 +40,6 @@ func segmentsBySize(bytes int64) int {
 // that exists all the time comes at least once.
 func Scan(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter.Seq2[*sluice.Record, error] {
 	return func(yield func(*sluice.Record, error) bool) {
-		for page, err := range pages(ctx, cfg, table, o) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for i := range page {
-				if !yield(&page[i], nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// pages reads the segments side by side, each at most one page ahead.
-func pages(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter.Seq2[[]sluice.Record, error] {
-	return func(yield func([]sluice.Record, error) bool) {
 		o := o.withDefaults()
 		if err := checkName(table); err != nil {
 			yield(nil, err)
@@ -70,7 +53,7 @@ func pages(ctx context.Context, cfg aws.Config, table string, o ScanOptions) ite
 		ctx, stop := context.WithCancelCause(ctx)
 		found := make(chan []sluice.Record)
 		var reading sync.WaitGroup
-		for i := range s.segments {
+		for i := range s.segments { // side by side, each at most one page ahead
 			reading.Go(func() {
 				if err := s.read(ctx, i, found); err != nil {
 					stop(err) // the first counts
@@ -87,8 +70,10 @@ func pages(ctx context.Context, cfg aws.Config, table string, o ScanOptions) ite
 			}
 		}()
 		for page := range found {
-			if !yield(page, nil) {
-				return
+			for i := range page {
+				if !yield(&page[i], nil) {
+					return
+				}
 			}
 		}
 		if ctx.Err() != nil {

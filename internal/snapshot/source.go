@@ -63,7 +63,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Source, error) {
 	if o.Name != "" {
 		s.log = s.log.With("backfill", o.Name)
 	}
-	s.refusals.limit = o.GiveUpAfter
+	s.refusals.limit, s.refusals.routes, s.health.segments = o.GiveUpAfter, map[string]int{}, map[int]trouble{}
 	s.health.tellScan.Interval, s.health.tellSave.Interval = tellEvery, tellEvery
 	return s, nil
 }

@@ -72,9 +72,8 @@ func (t *table) same(o table) bool {
 func (c *client) find(outer context.Context, limit time.Duration) (table, error) {
 	ctx, cancel := context.WithTimeout(outer, limit)
 	defer cancel()
-	var b retries
 	var last error // that says more than that time is over
-	for {
+	for failures := 1; ; failures++ {
 		t, err := c.describe(ctx)
 		if err == nil {
 			return t, nil
@@ -85,7 +84,7 @@ func (c *client) find(outer context.Context, limit time.Duration) (table, error)
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
-		if classify(err) == fatal || backoff.Sleep(ctx, min(b.next(transient), startRetry)) != nil {
+		if classify(err) == fatal || backoff.Sleep(ctx, min(retryIn(transient, failures), startRetry)) != nil {
 			return table{}, c.explain("dynamodb:DescribeTable", last)
 		}
 	}

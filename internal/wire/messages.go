@@ -11,6 +11,28 @@ import (
 
 const queueSource = "aws:sqs"
 
+// Event decodes an event of a stream or of a queue. Records of a stream alias data.
+func Event(data []byte) ([]sluice.Record, error) {
+	if OfQueue(data) {
+		return Messages(data)
+	}
+	page, err := sluice.DecodeEvent(data)
+	return page.Records, err
+}
+
+// OfQueue reports whether an event is from a queue, by its first record.
+func OfQueue(data []byte) bool {
+	if !bytes.Contains(data, []byte(`"`+queueSource+`"`)) { // quick, and rarely wrong
+		return false
+	}
+	var event struct{ Records []source }
+	return json.Unmarshal(data, &event) == nil && len(event.Records) > 0 && event.Records[0].EventSource == queueSource
+}
+
+type source struct {
+	EventSource string `json:"eventSource"`
+}
+
 // Messages decodes the event of a queue that Lambda hands to a function:
 // {"Records":[…]}, each with the eventSource aws:sqs. Anything else is a
 // [*sluice.EnvelopeError]. Nothing aliases data.
@@ -40,8 +62,6 @@ func Messages(data []byte) ([]sluice.Record, error) {
 // fromQueue tells a message that cannot be decoded from a stream's record whose
 // eventName is that of messages.
 func fromQueue(raw []byte) bool {
-	var head struct {
-		EventSource string `json:"eventSource"`
-	}
+	var head source
 	return json.Unmarshal(raw, &head) == nil && head.EventSource == queueSource
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/wire"
 )
 
 // handler is safe for concurrent use.
@@ -63,7 +64,7 @@ func (h *handler) invoke(ctx context.Context, payload []byte, inv *Invocation) (
 	if err := h.left.wait(atMostHalf(ctx, h.o.StuckWait)); err != nil {
 		return nil, err
 	}
-	if ofQueue(payload) {
+	if wire.OfQueue(payload) {
 		return h.invokeQueue(ctx, payload, inv)
 	}
 	// The runtime reuses payload's memory after Invoke; a handler that still

@@ -1,9 +1,7 @@
 package lambda
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -17,23 +15,7 @@ import (
 	"github.com/sluicehq/sluice/internal/wire"
 )
 
-const (
-	defaultConcurrency = 64
-	queueSource        = "aws:sqs"
-)
-
-// ofQueue reports whether an event is from a queue, by its first record.
-func ofQueue(payload []byte) bool {
-	if !bytes.Contains(payload, []byte(`"`+queueSource+`"`)) { // quick, and rarely wrong
-		return false
-	}
-	var event struct {
-		Records []struct {
-			EventSource string `json:"eventSource"`
-		}
-	}
-	return json.Unmarshal(payload, &event) == nil && len(event.Records) > 0 && event.Records[0].EventSource == queueSource
-}
+const defaultConcurrency = 64
 
 // invokeQueue handles an event of a queue. Its response names every unsettled
 // message, and in a FIFO queue all later ones of its group.
