@@ -239,10 +239,7 @@ func (s *Store) adopt() error {
 	case !empty:
 		return fmt.Errorf("file %s is a bbolt file of another program, or is damaged: name another state file, or restore a copy of this one", s.path)
 	}
-	if err := s.db.Update(mark); err != nil {
-		return s.explain("create", err)
-	}
-	return nil
+	return s.explain("create", s.db.Update(mark))
 }
 
 // Path returns the absolute path of the file.
@@ -252,10 +249,7 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) Close() error {
 	// Remove it while the lock is held, so that another process's file stays.
 	_ = os.Remove(s.holderPath())
-	if err := s.close(); err != nil {
-		return s.explain("close", err)
-	}
-	return nil
+	return s.explain("close", s.close())
 }
 
 func (s *Store) holderPath() string { return s.path + ".holder" }
@@ -286,10 +280,13 @@ func (s *Store) explainOpen(o Options, err error) error {
 	return s.explain("open", err)
 }
 
-// explain adds the failed action to err, and advice for known errors.
+// explain adds the failed action to err, and advice for known errors. It returns nil
+// for nil.
 func (s *Store) explain(doing string, err error) error {
 	advice := ""
 	switch {
+	case err == nil:
+		return nil
 	case is(err, syscall.ENOSPC), is(err, syscall.EDQUOT):
 		advice = ": make room on its disk; nothing was stored"
 	case is(err, syscall.EFBIG):
