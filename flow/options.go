@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,33 +148,19 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.Concurrency == 0 {
-		o.Concurrency = defaultConcurrency
-	}
-	if o.Window == 0 {
-		o.Window = defaultWindow
-	}
-	if o.WindowBytes == 0 {
-		o.WindowBytes = defaultWindowBytes
-	}
-	if o.HeldBytes == 0 {
-		o.HeldBytes = defaultHeldBytes
-	}
-	if o.MaxAhead == 0 {
-		o.MaxAhead = defaultMaxAhead
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
+	o.Window = cmp.Or(o.Window, defaultWindow)
+	o.WindowBytes = cmp.Or(o.WindowBytes, defaultWindowBytes)
+	o.HeldBytes = cmp.Or(o.HeldBytes, defaultHeldBytes)
+	o.MaxAhead = cmp.Or(o.MaxAhead, defaultMaxAhead)
 	if o.MaxAge == 0 && o.Policy == Park {
 		o.MaxAge = defaultMaxAge
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.StuckAfter == 0 {
-		o.StuckAfter = defaultStuckAfter
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.StuckAfter = cmp.Or(o.StuckAfter, defaultStuckAfter)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 
