@@ -117,11 +117,7 @@ func (f *Flow) why(gaveUp error) error {
 			if w.e == nil || w.current.Load() == 0 {
 				continue
 			}
-			name := ""
-			if r := w.route.Load(); r != nil {
-				name = r.Name
-			}
-			cause = fmt.Errorf("a handler still runs: route %q, key hash %016x: %w", name, w.e.hash, cause)
+			cause = fmt.Errorf("a handler still runs: route %q, key hash %016x: %w", nameOf(w.route.Load()), w.e.hash, cause)
 			break
 		}
 	}

@@ -97,21 +97,12 @@ const (
 	Unrouted               // no route; Route is nil
 )
 
+var resultNames = [...]string{"done", "skipped", "retried", "parked", "stopped", "unrouted"}
+
 // String returns the result's name in lower case, as a metric's label.
 func (r Result) String() string {
-	switch r {
-	case Done:
-		return "done"
-	case Skipped:
-		return "skipped"
-	case Retried:
-		return "retried"
-	case Parked:
-		return "parked"
-	case Stopped:
-		return "stopped"
-	case Unrouted:
-		return "unrouted"
+	if int(r) < len(resultNames) {
+		return resultNames[r]
 	}
 	return "unknown"
 }

@@ -221,12 +221,7 @@ func (f *Flow) Leave() {
 }
 
 func (g *Group) pauses() bool {
-	for _, gt := range g.gates {
-		if gt.paused.Load() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.gates, func(gt *gate) bool { return gt.paused.Load() })
 }
 
 // join notes a flow in which records wait. The flow's mu is held.

@@ -44,7 +44,7 @@ var rules = []rule{
 	{pkgs: "internal/brake", stdOnly: true},
 	{pkgs: "internal/keypattern", stdOnly: true},
 	{pkgs: "router", ours: []string{".", "internal/keypattern", "internal/routed", "internal/views", "metrics"}, stdOnly: true},
-	{pkgs: "flow", ours: []string{".", "internal/quorum"}},
+	{pkgs: "flow", ours: []string{".", "internal/backoff", "internal/quorum"}},
 	{pkgs: "batch", ours: []string{".", "internal/backoff", "internal/commits", "internal/quorum", "metrics"}, stdOnly: true},
 
 	// What hangs on it. Router, sources, sinks and handlers never import each
