@@ -64,13 +64,7 @@ func (p *Poller) NotReady() []string {
 	for _, g := range p.gauges.all() {
 		reasons = append(reasons, g.trouble(p.o.StaleAfter, p.o.StallAfter)...)
 	}
-	reasons = append(reasons, routeReasons(p.o.Flow.Group)...)
-	return reasons
-}
-
-// routeReasons returns the troubles of a Group's routes.
-func routeReasons(group *flow.Group) (reasons []string) {
-	for _, s := range group.States() {
+	for _, s := range p.o.Flow.Group.States() {
 		if trouble := s.Trouble(); trouble != "" {
 			reasons = append(reasons, trouble)
 		}

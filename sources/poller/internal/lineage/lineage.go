@@ -369,14 +369,7 @@ func (f *Forest) Shards() []Shard {
 func (f *Forest) Empty() bool { return len(f.nodes) == 0 }
 
 // Settled reports whether every shard is settled to its end.
-func (f *Forest) Settled() bool {
-	for n := range maps.Values(f.nodes) {
-		if !n.settled() {
-			return false
-		}
-	}
-	return true
-}
+func (f *Forest) Settled() bool { return f.Count().Finished == len(f.nodes) }
 
 // Agrees reports whether a merged listing has every known shard, and shows no closed
 // shard as open. Otherwise the listing is old or incomplete.
