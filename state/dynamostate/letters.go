@@ -109,11 +109,7 @@ func (s *Store) settle(ctx context.Context, app string, row rows.Row, next store
 	if err != nil || len(next.Leave) == 0 && !next.Missing {
 		return err
 	}
-	err = s.clear(ctx, app, row, next)
-	if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-		return nil
-	}
-	return err
+	return unlessChanged(s.clear(ctx, app, row, next))
 }
 
 // clear deletes the parts that a letter leaves, and notes that they are deleted.
@@ -149,7 +145,7 @@ func (s *Store) changeLetter(ctx context.Context, app, id string, change func(ro
 			return err
 		}
 		err = change(row, have)
-		if c := (*rows.ChangedError)(nil); !errors.As(err, &c) {
+		if _, ok := errors.AsType[*rows.ChangedError](err); !ok { // else of its row, or of a part's
 			return err
 		}
 	}
@@ -209,34 +205,31 @@ func (s *Store) read(ctx context.Context, app string, row rows.Row) ([]byte, boo
 
 // ListLetters implements [state.Letters].
 func (s *Store) ListLetters(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-	var all []state.Letter
-	err := s.eachLetter(ctx, app, after, limit, func(row rows.Row, _ storedLetter) (bool, error) {
-		data, ok, err := s.read(ctx, app, row)
-		if ok {
-			all = append(all, state.Letter{ID: row.Sort, Data: data})
-		}
-		return ok, err
-	})
-	return all, err
+	return s.list(ctx, app, after, limit, func(row rows.Row, _ storedLetter) ([]byte, bool, error) { return s.read(ctx, app, row) })
 }
 
 // ListLabels implements [state.Labels].
 func (s *Store) ListLabels(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-	var all []state.Letter
-	err := s.eachLetter(ctx, app, after, limit, func(row rows.Row, l storedLetter) (bool, error) {
-		all = append(all, state.Letter{ID: row.Sort, Data: l.Label})
-		return true, nil
-	})
-	return all, err
+	return s.list(ctx, app, after, limit, func(_ rows.Row, l storedLetter) ([]byte, bool, error) { return l.Label, true, nil })
 }
 
 // ListLetterHeads is ListLetters with at most the first most bytes of each letter, of a
 // large letter at most 4 KB. It reads no parts.
 func (s *Store) ListLetterHeads(ctx context.Context, app, after string, limit, most int) ([]state.Letter, error) {
-	var all []state.Letter
-	err := s.eachLetter(ctx, app, after, limit, func(row rows.Row, l storedLetter) (bool, error) {
-		all = append(all, state.Letter{ID: row.Sort, Data: l.Data[:min(most, len(l.Data))]})
-		return true, nil
+	return s.list(ctx, app, after, limit, func(_ rows.Row, l storedLetter) ([]byte, bool, error) {
+		return l.Data[:min(most, len(l.Data))], true, nil
+	})
+}
+
+// list lists what of returns of the letters after an id. Those of which it returns
+// nothing do not count.
+func (s *Store) list(ctx context.Context, app, after string, limit int, of func(rows.Row, storedLetter) ([]byte, bool, error)) (all []state.Letter, err error) {
+	err = s.eachLetter(ctx, app, after, limit, func(row rows.Row, l storedLetter) (bool, error) {
+		data, ok, err := of(row, l)
+		if ok {
+			all = append(all, state.Letter{ID: row.Sort, Data: data})
+		}
+		return ok, err
 	})
 	return all, err
 }
@@ -288,10 +281,7 @@ func (s *Store) LabelLetters(ctx context.Context, app string, label func(id stri
 		_, err = s.rows.Write(ctx, row, encode(struct {
 			Label []byte `dynamodbav:"label"`
 		}{l.Label}))
-		if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-			return true, nil // whoever wrote it has labelled it, or the next call does
-		}
-		return true, err
+		return true, unlessChanged(err) // whoever wrote it has labelled it, or the next call does
 	})
 }
 

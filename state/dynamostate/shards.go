@@ -111,10 +111,7 @@ func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string)
 	return each(ctx, shardIDs, func(ctx context.Context, id string) error {
 		unread := rows.Row{Key: shardKey(st, id)}
 		_, err := s.rows.Write(ctx, unread, encode(storedShard{Finished: true}))
-		if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-			return nil // it is stored
-		}
-		return err
+		return unlessChanged(err) // else it is stored
 	})
 }
 
@@ -357,8 +354,7 @@ func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 	k := shardKey(st, id)
 	s.noteHeld(k, heldShard{}, "")
 	s.unlist(k)
-	row, err := s.rows.Get(ctx, k)
-	for err == nil && row.Exists() {
+	return s.withRow(ctx, k, func(row rows.Row) error {
 		sh, err := shardOf(row)
 		if err != nil {
 			return err
@@ -372,14 +368,8 @@ func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 		if !sh.Forgettable(func(string) bool { return living }) {
 			return nil
 		}
-		if err = s.rows.Delete(ctx, row); err == nil {
-			return nil
-		}
-		if row, err = changed(ctx, err); err != nil {
-			return err
-		}
-	}
-	return err
+		return s.rows.Delete(ctx, row)
+	})
 }
 
 // change writes what to makes of a shard. It begins with the shard as this Store

@@ -123,11 +123,12 @@ func decode(r rows.Row, v any) error {
 	return nil
 }
 
-// replace writes a row whatever it is now.
-func (s *Store) replace(ctx context.Context, k rows.Key, set map[string]types.AttributeValue) error {
+// withRow calls do with a row as it is now, and again as long as another writer comes
+// between. A ChangedError of do is of that row.
+func (s *Store) withRow(ctx context.Context, k rows.Key, do func(rows.Row) error) error {
 	row, err := s.rows.Get(ctx, k)
 	for err == nil {
-		if _, err = s.rows.Write(ctx, row, set); err == nil {
+		if err = do(row); err == nil {
 			return nil
 		}
 		row, err = changed(ctx, err)
@@ -135,16 +136,33 @@ func (s *Store) replace(ctx context.Context, k rows.Key, set map[string]types.At
 	return err
 }
 
-// remove deletes a row whatever it is now.
-func (s *Store) remove(ctx context.Context, k rows.Key) error {
-	row, err := s.rows.Get(ctx, k)
-	for err == nil {
-		if err = s.rows.Delete(ctx, row); err == nil {
-			return nil
-		}
-		row, err = changed(ctx, err)
+// changed returns the row that a refused write found, or another error of the write.
+func changed(ctx context.Context, err error) (rows.Row, error) {
+	if c, ok := errors.AsType[*rows.ChangedError](err); ok {
+		return c.Now, ctx.Err()
+	}
+	return rows.Row{}, err
+}
+
+// unlessChanged returns err, but nil if another writer was first.
+func unlessChanged(err error) error {
+	if _, ok := errors.AsType[*rows.ChangedError](err); ok {
+		return nil
 	}
 	return err
+}
+
+// replace writes a row whatever it is now.
+func (s *Store) replace(ctx context.Context, k rows.Key, set map[string]types.AttributeValue) error {
+	return s.withRow(ctx, k, func(row rows.Row) error {
+		_, err := s.rows.Write(ctx, row, set)
+		return err
+	})
+}
+
+// remove deletes a row whatever it is now.
+func (s *Store) remove(ctx context.Context, k rows.Key) error {
+	return s.withRow(ctx, k, func(row rows.Row) error { return s.rows.Delete(ctx, row) })
 }
 
 var (

@@ -28,48 +28,40 @@ func streamKey(st state.Stream) rows.Key {
 }
 
 // Start implements [state.Store].
-func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (state.Start, error) {
+func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (start state.Start, err error) {
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return state.Start{}, err
 	}
-	row, err := s.rows.Get(ctx, streamKey(st))
-	for err == nil {
+	err = s.withRow(ctx, streamKey(st), func(row rows.Row) error {
 		var have storedStream
 		if err := decode(row, &have); err != nil {
-			return state.Start{}, err
+			return err
 		}
 		if have.Resetting {
-			return state.Start{}, fmt.Errorf("a reset of %s was interrupted: repeat it", st.ARN)
+			return fmt.Errorf("a reset of %s was interrupted: repeat it", st.ARN)
 		}
 		s.began(st, have.Generation)
 		if have.Position != "" {
-			return state.Start{Position: have.Position, At: have.At}, nil
+			start = state.Start{Position: have.Position, At: have.At}
+			return nil
 		}
 		if want == (state.Start{}) {
-			return state.Start{}, state.ErrNoStart
+			return state.ErrNoStart
 		}
 		if err := want.Validate(); err != nil {
-			return state.Start{}, err
+			return err
 		}
 		if err := s.note(ctx, st.Application); err != nil {
-			return state.Start{}, err
+			return err
 		}
 		have.Position, have.At = want.Position, want.At
-		_, err = s.rows.Write(ctx, row, encode(have))
+		_, err := s.rows.Write(ctx, row, encode(have))
 		if err == nil {
-			return want, nil
+			start = want
 		}
-		row, err = changed(ctx, err)
-	}
-	return state.Start{}, err
-}
-
-// changed returns the row that a refused write found, or another error of the write.
-func changed(ctx context.Context, err error) (rows.Row, error) {
-	if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-		return c.Now, ctx.Err()
-	}
-	return rows.Row{}, err
+		return err
+	})
+	return start, err
 }
 
 // Streams implements [state.Store].
@@ -108,8 +100,7 @@ func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
 	if err := s.note(ctx, st.Application); err != nil || st.ARN == staterules.Jobs {
 		return err
 	}
-	row, err := s.rows.Get(ctx, streamKey(st))
-	for err == nil {
+	return s.withRow(ctx, streamKey(st), func(row rows.Row) error {
 		var have storedStream
 		if err := decode(row, &have); err != nil {
 			return err
@@ -127,12 +118,9 @@ func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
 			return nil
 		}
 		have.Shards = true
-		if _, err = s.rows.Write(ctx, row, encode(have)); err == nil {
-			return nil
-		}
-		row, err = changed(ctx, err)
-	}
-	return err
+		_, err := s.rows.Write(ctx, row, encode(have))
+		return err
+	})
 }
 
 // note stores the name of an application before its first row. This Store asks once.
@@ -145,9 +133,8 @@ func (s *Store) note(ctx context.Context, app string) error {
 	}
 	row, err := s.rows.Get(ctx, rows.Key{Partition: applications, Sort: app})
 	if err == nil && !row.Exists() {
-		if _, err = s.rows.Write(ctx, row, encode(struct{}{})); err != nil {
-			_, err = changed(ctx, err)
-		}
+		_, err = s.rows.Write(ctx, row, encode(struct{}{}))
+		err = unlessChanged(err)
 	}
 	if err != nil {
 		return err

@@ -46,10 +46,7 @@ func (s *Store) SwapValue(ctx context.Context, app, name string, seen, data []by
 		return false, err
 	}
 	_, err = s.rows.Write(ctx, row, encode(storedValue{data}))
-	if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-		return false, nil
-	}
-	return err == nil, err
+	return err == nil, unlessChanged(err)
 }
 
 // GetValue implements [state.Values].
