@@ -228,9 +228,6 @@ func (g *Group) pauses() bool {
 func (g *Group) join(f *Flow) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.flows == nil {
-		g.flows = make(map[*Flow]struct{})
-	}
 	g.flows[f] = struct{}{}
 }
 

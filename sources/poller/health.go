@@ -169,6 +169,10 @@ type health struct {
 	halts    map[Shard]struct{}
 }
 
+func newHealth() *health {
+	return &health{stores: make(map[string]trouble), underway: make(map[*underway]struct{}), halts: make(map[Shard]struct{})}
+}
+
 // underway is a call to the store that has not returned.
 type underway struct {
 	call  string
@@ -210,9 +214,6 @@ func (h *health) store(call string, err error) {
 	}
 	t := h.stores[call]
 	t.note(err)
-	if h.stores == nil {
-		h.stores = make(map[string]trouble)
-	}
 	h.stores[call] = t
 }
 
@@ -221,9 +222,6 @@ func (h *health) begun(call string) *underway {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	u := &underway{call, time.Now()}
-	if h.underway == nil {
-		h.underway = make(map[*underway]struct{})
-	}
 	h.underway[u] = struct{}{}
 	return u
 }
@@ -248,9 +246,6 @@ func (h *health) hung(timeout time.Duration) map[string]time.Time {
 func (h *health) halt(s Shard) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.halts == nil {
-		h.halts = make(map[Shard]struct{})
-	}
 	h.halts[s] = struct{}{}
 }
 

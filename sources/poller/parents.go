@@ -108,10 +108,7 @@ func (s *stream) heed(a *answers) {
 func (s *stream) asked(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.askErr == nil {
-		s.askSince = time.Now()
-	}
-	s.askErr = err
+	s.asks.note(err)
 }
 
 var errLostParent = errors.New("its parent was trimmed before it was read")

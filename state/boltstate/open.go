@@ -11,6 +11,7 @@
 package boltstate
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,20 +39,6 @@ type Options struct {
 	LockTimeout time.Duration
 
 	through func(part string, file io.ReaderAt) io.ReaderAt // for tests: wraps the file for the reads of checks
-}
-
-func (o Options) withDefaults() Options {
-	if o.LockTimeout == 0 {
-		o.LockTimeout = 5 * time.Second
-	}
-	return o
-}
-
-func (o Options) validate() error {
-	if o.LockTimeout < 0 {
-		return fmt.Errorf("boltstate: LockTimeout is %v: it must be positive, or 0 for 5 s", o.LockTimeout)
-	}
-	return nil
 }
 
 // Store is a state.Store, state.Labels and state.Values in a file.
@@ -89,10 +76,10 @@ var (
 // names the process. Open does not read dead letters. If they are damaged, Open
 // succeeds and every call for letters fails; see [Store.DamagedLetters].
 func Open(path string, o Options) (*Store, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
+	if o.LockTimeout < 0 {
+		return nil, fmt.Errorf("boltstate: LockTimeout is %v: it must be positive, or 0 for 5 s", o.LockTimeout)
 	}
-	o = o.withDefaults()
+	o.LockTimeout = cmp.Or(o.LockTimeout, 5*time.Second)
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("state file %q: %w", path, err)

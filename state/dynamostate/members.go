@@ -98,9 +98,6 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 		m.mu.Unlock()
 		return errClosed
 	}
-	if m.own == nil {
-		m.own = make(map[rows.Key]*ownMember)
-	}
 	o := m.own[k]
 	if o == nil {
 		o = &ownMember{mu: newLock(), app: app, row: rows.Row{Key: k}}

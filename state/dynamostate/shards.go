@@ -377,7 +377,9 @@ func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 // that is stored.
 func (s *Store) change(ctx, writing context.Context, st state.Stream, id string, to func(shard) (shard, error)) (state.Shard, error) {
 	k := shardKey(st, id)
-	row, remembered := s.recall(k)
+	s.mu.Lock()
+	row, remembered := s.seen[k]
+	s.mu.Unlock()
 	for {
 		if !remembered {
 			var err error
@@ -408,13 +410,6 @@ func (s *Store) change(ctx, writing context.Context, st state.Stream, id string,
 		}
 		remembered = false
 	}
-}
-
-func (s *Store) recall(k rows.Key) (rows.Row, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	row, ok := s.seen[k]
-	return row, ok
 }
 
 // remember keeps a shard's row for the next change, or forgets it.

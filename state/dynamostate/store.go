@@ -60,6 +60,7 @@ func over(t rows.Table) *Store {
 		generations: make(map[state.Stream]string), noted: make(map[string]bool),
 	}
 	s.members.rows, s.members.store, s.members.load = t, rand.Text(), s.load
+	s.members.own, s.members.others, s.members.offered = make(map[rows.Key]*ownMember), make(map[string]*others), make(map[rows.Key]offer)
 	vacant := make(chan struct{})
 	s.members.vacant.Store(&vacant)
 	return s

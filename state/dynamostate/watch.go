@@ -138,9 +138,6 @@ func (m *members) watch(app string) *others {
 	defer m.mu.Unlock()
 	o := m.others[app]
 	if o == nil {
-		if m.others == nil {
-			m.others = make(map[string]*others)
-		}
 		o = &others{mu: newLock(), seen: make(map[string]*sighting)}
 		m.others[app] = o
 	}
