@@ -136,12 +136,8 @@ func (s *Store) clear(ctx context.Context, app string, row rows.Row, next stored
 // another writer comes between.
 func (s *Store) changeLetter(ctx context.Context, app, id string, change func(rows.Row, storedLetter) error) error {
 	for {
-		row, err := s.rows.Get(ctx, letterKey(app, id))
+		row, have, err := fetch[storedLetter](ctx, s.rows, letterKey(app, id))
 		if err != nil {
-			return err
-		}
-		var have storedLetter
-		if err := decode(row, &have); err != nil {
 			return err
 		}
 		err = change(row, have)
@@ -167,8 +163,8 @@ func (s *Store) GetLetter(ctx context.Context, app, id string) ([]byte, bool, er
 // the row anew.
 func (s *Store) read(ctx context.Context, app string, row rows.Row) ([]byte, bool, error) {
 	for {
-		var l storedLetter
-		if err := decode(row, &l); err != nil || !row.Exists() || l.Missing {
+		l, err := decode[storedLetter](row)
+		if err != nil || !row.Exists() || l.Missing {
 			return nil, false, err
 		}
 		if l.Parts == "" {
@@ -182,8 +178,8 @@ func (s *Store) read(ctx context.Context, app string, row rows.Row) ([]byte, boo
 			if part.Sort != partName(l.Parts, n) {
 				break
 			}
-			var p storedPart
-			if err := decode(part, &p); err != nil {
+			p, err := decode[storedPart](part)
+			if err != nil {
 				return nil, false, err
 			}
 			data = append(data, p.Data...)
@@ -240,18 +236,14 @@ func (s *Store) eachLetter(ctx context.Context, app, after string, limit int, do
 	if err := errors.Join(ctx.Err(), staterules.Letter(app, "any")); err != nil || limit <= 0 {
 		return err
 	}
-	for row, err := range s.rows.List(ctx, lettersOf(app), after, min(limit, 1000)) {
+	for l, err := range list[storedLetter](ctx, s.rows, lettersOf(app), after, min(limit, 1000)) {
 		if err != nil {
 			return err
 		}
-		var l storedLetter
-		if err := decode(row, &l); err != nil {
-			return err
-		}
-		if l.Missing {
+		if l.v.Missing {
 			continue
 		}
-		counted, err := do(row, l)
+		counted, err := do(l.row, l.v)
 		if err != nil {
 			return err
 		}

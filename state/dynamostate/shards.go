@@ -70,8 +70,7 @@ func shardKey(st state.Stream, id string) rows.Key {
 // shardOf returns the shard of a row; of a row that does not exist, an unread shard
 // that nobody has.
 func shardOf(row rows.Row) (shard, error) {
-	var v storedShard
-	err := decode(row, &v)
+	v, err := decode[storedShard](row)
 	return shard{state.Shard{
 		ID: row.Sort, Parent: v.Parent, Owner: v.Owner, Epoch: v.Epoch,
 		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished, Ahead: v.Ahead},

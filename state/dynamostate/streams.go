@@ -33,8 +33,8 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 		return state.Start{}, err
 	}
 	err = s.withRow(ctx, streamKey(st), func(row rows.Row) error {
-		var have storedStream
-		if err := decode(row, &have); err != nil {
+		have, err := decode[storedStream](row)
+		if err != nil {
 			return err
 		}
 		if have.Resetting {
@@ -55,7 +55,7 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 			return err
 		}
 		have.Position, have.At = want.Position, want.At
-		_, err := s.rows.Write(ctx, row, encode(have))
+		_, err = s.rows.Write(ctx, row, encode(have))
 		if err == nil {
 			start = want
 		}
@@ -70,16 +70,12 @@ func (s *Store) Streams(ctx context.Context, app string) ([]state.Stream, error)
 		return nil, err
 	}
 	var all []state.Stream
-	for row, err := range s.rows.List(ctx, streamsOf(app), "", 0) {
+	for st, err := range list[storedStream](ctx, s.rows, streamsOf(app), "", 0) {
 		if err != nil {
 			return nil, err
 		}
-		var have storedStream
-		if err := decode(row, &have); err != nil {
-			return nil, err
-		}
-		if have.Position != "" || have.Shards || have.Resetting {
-			all = append(all, state.Stream{Application: app, ARN: row.Sort})
+		if st.v.Position != "" || st.v.Shards || st.v.Resetting {
+			all = append(all, state.Stream{Application: app, ARN: st.row.Sort})
 		}
 	}
 	return all, nil
@@ -101,8 +97,8 @@ func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
 		return err
 	}
 	return s.withRow(ctx, streamKey(st), func(row rows.Row) error {
-		var have storedStream
-		if err := decode(row, &have); err != nil {
+		have, err := decode[storedStream](row)
+		if err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -118,7 +114,7 @@ func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
 			return nil
 		}
 		have.Shards = true
-		_, err := s.rows.Write(ctx, row, encode(have))
+		_, err = s.rows.Write(ctx, row, encode(have))
 		return err
 	})
 }

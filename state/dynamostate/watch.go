@@ -70,8 +70,8 @@ func (s *sighting) saw(row rows.Row) {
 		s.first = now
 	}
 	wrote := row.Token != s.row.Token
-	s.row, s.stored = row, storedMember{}
-	s.err = decode(row, &s.stored)
+	s.row = row
+	s.stored, s.err = decode[storedMember](row)
 	// Others write to the row, too: only the owner counts its heartbeats.
 	if wrote && (s.err != nil || s.stored.Store != before.Store || s.stored.Beats != before.Beats) {
 		s.watched = 0
