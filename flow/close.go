@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,9 +173,7 @@ func (f *Flow) stop(limit uint64, cause error) {
 func (f *Flow) checkQuiet() {
 	if f.quiet != nil && !f.over && f.group.handsOver.Load() && f.limit.Load() > 0 && !f.canMove() {
 		f.limit.Store(0)
-		if f.cause == nil {
-			f.cause = errHandedOver
-		}
+		f.cause = cmp.Or(f.cause, errHandedOver)
 	}
 	if f.busy > 0 {
 		return
@@ -195,9 +194,7 @@ func (f *Flow) checkQuiet() {
 	default:
 		if !f.window.empty() && f.leaving { // else a resumed route would start records behind Close
 			f.limit.Store(0)
-			if f.cause == nil {
-				f.cause = errPaused
-			}
+			f.cause = cmp.Or(f.cause, errPaused)
 		}
 		close(f.quiet)
 	}

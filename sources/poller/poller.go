@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -58,9 +59,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	if o.Flow.Group == nil {
 		o.Flow.Group = flow.NewGroup(m)
 	}
-	if o.Flow.Logger == nil {
-		o.Flow.Logger = o.Logger
-	}
+	o.Flow.Logger = cmp.Or(o.Flow.Logger, o.Logger)
 	p := &Poller{cfg: cfg, matcher: m, o: o, opened: make(chan struct{}), health: newHealth(),
 		movers: movers{all: make(map[state.Lease]mover)}, gauges: gauges{set: make(map[*gauge]struct{})},
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}

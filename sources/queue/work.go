@@ -184,9 +184,7 @@ func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 	default:
 		return verdict{lost: true}
 	}
-	if err == nil {
-		err = submitErr
-	}
+	err = cmp.Or(err, submitErr)
 	if last.rec == nil || errors.Is(err, errLapsed) { // it was not called
 		return verdict{end: EndReturned, lost: s.hand.lapsed(m)}
 	}
