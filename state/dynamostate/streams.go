@@ -28,11 +28,12 @@ func streamKey(st state.Stream) rows.Key {
 }
 
 // Start implements [state.Store].
-func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (start state.Start, err error) {
+func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (state.Start, error) {
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return state.Start{}, err
 	}
-	err = s.withRow(ctx, streamKey(st), func(row rows.Row) error {
+	var start state.Start
+	err := s.withRow(ctx, streamKey(st), func(row rows.Row) error {
 		have, err := decode[storedStream](row)
 		if err != nil {
 			return err
