@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/quorum"
@@ -45,13 +46,14 @@ func (g *group[T]) call(ctx context.Context) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("batch: the commit function panicked: %v\n%s", p, debug.Stack())
 		}
-		g.errs = errsOf(err, len(g.items))
+		g.errs = slices.Repeat([]error{err}, len(g.items))
 	}()
 	g.errs = g.b.commit(ctx, g.items)
 	g.refused = refused(g.errs) // inside the call, because that runs methods of the errors
 	returned = true
 	if g.errs != nil && len(g.errs) != len(g.items) {
-		g.errs = errsOf(fmt.Errorf("batch: the commit function answered %d items with %d errors, so that none can be matched", len(g.items), len(g.errs)), len(g.items))
+		err := fmt.Errorf("batch: the commit function answered %d items with %d errors, so that none can be matched", len(g.items), len(g.errs))
+		g.errs = slices.Repeat([]error{err}, len(g.items))
 	}
 }
 
@@ -91,14 +93,6 @@ func (g *group[T]) release() {
 	}
 	quorum.Unpark(members)
 	close(g.done)
-}
-
-func errsOf(err error, n int) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
 }
 
 func failed(errs []error) (n int) {

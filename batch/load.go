@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/backoff"
@@ -66,10 +67,5 @@ func (b *Batcher[T]) wake() {
 
 // refused reports whether an item was refused for load.
 func refused(errs []error) bool {
-	for _, err := range errs {
-		if err != nil && outcomes.IsOverloaded(err) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(errs, func(err error) bool { return err != nil && outcomes.IsOverloaded(err) })
 }

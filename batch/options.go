@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -20,21 +21,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.MaxItems == 0 {
-		o.MaxItems = 100
-	}
-	if o.Sink == "" {
-		o.Sink = "batch"
-	}
-	if o.InFlight == 0 {
-		o.InFlight = 4
-	}
-	if o.Linger == 0 {
-		o.Linger = 2 * time.Millisecond
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
+	o.MaxItems = cmp.Or(o.MaxItems, 100)
+	o.Sink = cmp.Or(o.Sink, "batch")
+	o.InFlight = cmp.Or(o.InFlight, 4)
+	o.Linger = cmp.Or(o.Linger, 2*time.Millisecond)
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	return o
 }
 

@@ -1,8 +1,9 @@
 package flow
 
 import (
-	"math/rand/v2"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // How a gate learns a route's concurrency: additive increase, multiplicative
@@ -85,9 +86,8 @@ func (l *limiter) refused(began, load int, base time.Duration, now time.Time) {
 		return
 	}
 	if l.limit > 0 && l.limit < 2 {
-		pause := doubled(base, maxPause, l.refusals)
+		l.pauseUntil = now.Add(jittered(backoff.Doubled(base, maxPause, l.refusals)))
 		l.refusals++
-		l.pauseUntil = now.Add(rand.N(pause + 1))
 	}
 	l.trial.on, l.ceiling = false, float64(load)
 	l.cut(cutTo*float64(load), now)

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,11 +118,7 @@ func (f *Flow) why(gaveUp error) error {
 			if w.e == nil || w.current.Load() == 0 {
 				continue
 			}
-			name := ""
-			if r := w.route.Load(); r != nil {
-				name = r.Name
-			}
-			cause = fmt.Errorf("a handler still runs: route %q, key hash %016x: %w", name, w.e.hash, cause)
+			cause = fmt.Errorf("a handler still runs: route %q, key hash %016x: %w", nameOf(w.route.Load()), w.e.hash, cause)
 			break
 		}
 	}
@@ -176,9 +173,7 @@ func (f *Flow) stop(limit uint64, cause error) {
 func (f *Flow) checkQuiet() {
 	if f.quiet != nil && !f.over && f.group.handsOver.Load() && f.limit.Load() > 0 && !f.canMove() {
 		f.limit.Store(0)
-		if f.cause == nil {
-			f.cause = errHandedOver
-		}
+		f.cause = cmp.Or(f.cause, errHandedOver)
 	}
 	if f.busy > 0 {
 		return
@@ -199,9 +194,7 @@ func (f *Flow) checkQuiet() {
 	default:
 		if !f.window.empty() && f.leaving { // else a resumed route would start records behind Close
 			f.limit.Store(0)
-			if f.cause == nil {
-				f.cause = errPaused
-			}
+			f.cause = cmp.Or(f.cause, errPaused)
 		}
 		close(f.quiet)
 	}

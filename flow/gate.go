@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -96,29 +97,17 @@ type call struct {
 
 func newGate(r *sluice.Route) *gate {
 	g := &gate{
-		route:      r,
-		attempts:   r.Attempts,
-		poison:     r.PoisonAfter,
-		backoff:    r.Backoff,
-		maxBackoff: r.MaxBackoff,
-		tokens:     float64(max(r.Burst, 1)),
-		filled:     time.Now(),
-		since:      time.Now(),
-		healthyAt:  time.Now(),
+		route:     r,
+		attempts:  cmp.Or(max(r.Attempts, 0), defaultAttempts),
+		poison:    cmp.Or(max(r.PoisonAfter, 0), defaultPoisonAfter),
+		backoff:   cmp.Or(max(r.Backoff, 0), defaultBackoff),
+		tokens:    float64(max(r.Burst, 1)),
+		filled:    time.Now(),
+		since:     time.Now(),
+		healthyAt: time.Now(),
 	}
 	g.setLimits()
-	if g.attempts <= 0 {
-		g.attempts = defaultAttempts
-	}
-	if g.poison <= 0 {
-		g.poison = defaultPoisonAfter
-	}
-	if g.backoff <= 0 {
-		g.backoff = defaultBackoff
-	}
-	if g.maxBackoff <= 0 {
-		g.maxBackoff = max(defaultMaxBackoff, g.backoff)
-	}
+	g.maxBackoff = cmp.Or(max(r.MaxBackoff, 0), max(defaultMaxBackoff, g.backoff))
 	g.items.keep = 2 * g.maxBackoff
 	g.calm.Store(!g.limited)
 	return g

@@ -35,9 +35,7 @@ func (f *Flow) Held() []Held {
 		stuck[w.e] = true
 		h := f.heldEntry(w.e, now)
 		h.Stuck = true
-		if r := w.route.Load(); r != nil {
-			h.Route = r.Name
-		}
+		h.Route = nameOf(w.route.Load())
 		if t := w.e.task; t != nil {
 			h.Attempts, h.Err = t.failure.Attempts, t.failure.Last
 		}

@@ -3,6 +3,8 @@ package flow
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // The rules of docs/decisions/0009-poison-or-outage.md. Route options override the
@@ -89,15 +91,16 @@ func decide(h history, k kind, after time.Duration, now time.Time) action {
 		}
 		return action{at: h.expires, last: true}
 	}
+	base, tries := h.backoff, h.tries
 	switch {
 	case h.state == Outage:
 		return action{at: now} // the route paces its probes
 	case k == overloaded:
-		return action{within: doubled(h.backoff, h.maxBackoff, max(0, h.tries-quickRefusals))}
+		tries -= quickRefusals
 	case h.parked:
-		return action{within: doubled(h.backoff/quickSecond, h.maxBackoff, h.tries)}
+		base /= quickSecond
 	}
-	return action{within: doubled(h.backoff, h.maxBackoff, h.tries)}
+	return action{within: backoff.Doubled(base, h.maxBackoff, tries)}
 }
 
 // isPoison reports whether the record's item fails while the route works. After
@@ -134,11 +137,3 @@ func expiry(created, now time.Time, live bool, maxAge time.Duration) time.Time {
 
 // jittered is a random time up to limit (full jitter): it spreads retries.
 func jittered(limit time.Duration) time.Duration { return rand.N(limit + 1) }
-
-// doubled is base doubled n times, at most limit.
-func doubled(base, limit time.Duration, n int) time.Duration {
-	if n > 62 || base > limit>>n {
-		return limit
-	}
-	return base << n
-}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,21 +97,12 @@ const (
 	Unrouted               // no route; Route is nil
 )
 
+var resultNames = [...]string{"done", "skipped", "retried", "parked", "stopped", "unrouted"}
+
 // String returns the result's name in lower case, as a metric's label.
 func (r Result) String() string {
-	switch r {
-	case Done:
-		return "done"
-	case Skipped:
-		return "skipped"
-	case Retried:
-		return "retried"
-	case Parked:
-		return "parked"
-	case Stopped:
-		return "stopped"
-	case Unrouted:
-		return "unrouted"
+	if int(r) < len(resultNames) {
+		return resultNames[r]
 	}
 	return "unknown"
 }
@@ -147,33 +139,19 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.Concurrency == 0 {
-		o.Concurrency = defaultConcurrency
-	}
-	if o.Window == 0 {
-		o.Window = defaultWindow
-	}
-	if o.WindowBytes == 0 {
-		o.WindowBytes = defaultWindowBytes
-	}
-	if o.HeldBytes == 0 {
-		o.HeldBytes = defaultHeldBytes
-	}
-	if o.MaxAhead == 0 {
-		o.MaxAhead = defaultMaxAhead
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
+	o.Window = cmp.Or(o.Window, defaultWindow)
+	o.WindowBytes = cmp.Or(o.WindowBytes, defaultWindowBytes)
+	o.HeldBytes = cmp.Or(o.HeldBytes, defaultHeldBytes)
+	o.MaxAhead = cmp.Or(o.MaxAhead, defaultMaxAhead)
 	if o.MaxAge == 0 && o.Policy == Park {
 		o.MaxAge = defaultMaxAge
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.StuckAfter == 0 {
-		o.StuckAfter = defaultStuckAfter
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.StuckAfter = cmp.Or(o.StuckAfter, defaultStuckAfter)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 

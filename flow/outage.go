@@ -1,9 +1,10 @@
 package flow
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 const (
@@ -63,8 +64,7 @@ func (g *gate) quiet() time.Duration {
 // pace sets the time of the next probe after a failed probe.
 func (g *gate) pace(now time.Time) {
 	o := &g.outage
-	d := doubled(g.backoff, min(g.maxBackoff, maxPause), o.failures)
 	o.failures++
 	o.width = 1
-	o.probeAt = now.Add(d/2 + rand.N(d/2+1))
+	o.probeAt = now.Add(backoff.Half(g.backoff, min(g.maxBackoff, maxPause), o.failures))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Retries of a failing dead letter store.
@@ -123,7 +124,7 @@ func (w *worker) parkFailed(t *task, err error) {
 		w.handled(t.route(), f.unfinished(), t.took, err)
 		return
 	}
-	t.when = time.Now().Add(jittered(doubled(parkBackoff, maxParkBackoff, t.tries)))
+	t.when = time.Now().Add(jittered(backoff.Doubled(parkBackoff, maxParkBackoff, t.tries)))
 	t.tries++
 	untold, tell := f.unparked.tell(time.Now())
 	attrs := recordAttrs(t)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/outcomes"
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
@@ -168,16 +169,16 @@ func TestJitter(t *testing.T) {
 		{100 * time.Millisecond, 30 * time.Second, 1000, 30 * time.Second},
 		{time.Minute, 30 * time.Second, 0, 30 * time.Second},
 	} {
-		if got := doubled(c.base, c.limit, c.n); got != c.want {
-			t.Errorf("doubled(%v, %v, %d) = %v, want %v", c.base, c.limit, c.n, got, c.want)
+		if got := backoff.Doubled(c.base, c.limit, c.n); got != c.want {
+			t.Errorf("backoff.Doubled(%v, %v, %d) = %v, want %v", c.base, c.limit, c.n, got, c.want)
 		}
 		low, high := c.want, time.Duration(0)
 		for range 1000 {
-			d := jittered(doubled(c.base, c.limit, c.n))
+			d := jittered(backoff.Doubled(c.base, c.limit, c.n))
 			low, high = min(low, d), max(high, d)
 		}
 		if low > c.want/10 || high < c.want*9/10 || high > c.want {
-			t.Errorf("jittered(doubled(%v, %v, %d)) is between %v and %v, want 0 to %v", c.base, c.limit, c.n, low, high, c.want)
+			t.Errorf("jittered(backoff.Doubled(%v, %v, %d)) is between %v and %v, want 0 to %v", c.base, c.limit, c.n, low, high, c.want)
 		}
 	}
 }

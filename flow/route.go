@@ -115,7 +115,7 @@ type Group struct {
 // NewGroup returns a Group for the routes of m.
 func NewGroup(m sluice.Matcher) *Group {
 	routes := m.Routes()
-	g := &Group{gates: make([]*gate, len(routes))}
+	g := &Group{gates: make([]*gate, len(routes)), flows: make(map[*Flow]struct{})}
 	for i, r := range routes {
 		g.gates[i] = newGate(r)
 	}

@@ -117,16 +117,20 @@ func (f *Flow) report(s suspect) {
 	}
 }
 
-func (f *Flow) tellStuck(rec *sluice.Record, route *sluice.Route, since time.Duration, returned bool) {
-	name := ""
-	if route != nil {
-		name = route.Name
+// nameOf returns the name of a route, or "" for nil.
+func nameOf(r *sluice.Route) string {
+	if r == nil {
+		return ""
 	}
+	return r.Name
+}
+
+func (f *Flow) tellStuck(rec *sluice.Record, route *sluice.Route, since time.Duration, returned bool) {
 	msg := "handler does not return"
 	if returned {
 		msg = "handler has returned at last"
 	}
-	f.opts.Logger.Warn(msg, "route", name, "table", rec.Table, "shard", rec.ShardID,
+	f.opts.Logger.Warn(msg, "route", nameOf(route), "table", rec.Table, "shard", rec.ShardID,
 		"sequence", string(rec.Sequence), "event", rec.EventID, "since", since)
 	if h := f.opts.Hooks.Stuck; h != nil {
 		h(rec, route, since, returned)

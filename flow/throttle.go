@@ -221,21 +221,13 @@ func (f *Flow) Leave() {
 }
 
 func (g *Group) pauses() bool {
-	for _, gt := range g.gates {
-		if gt.paused.Load() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.gates, func(gt *gate) bool { return gt.paused.Load() })
 }
 
 // join notes a flow in which records wait. The flow's mu is held.
 func (g *Group) join(f *Flow) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.flows == nil {
-		g.flows = make(map[*Flow]struct{})
-	}
 	g.flows[f] = struct{}{}
 }
 

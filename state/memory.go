@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +20,8 @@ type Memory struct {
 
 	mu      sync.Mutex
 	streams map[Stream]*memoryStream
-	letters map[string]map[string][]byte // application, id
-	values  map[string]map[string][]byte // application, name
+	letters kept
+	values  kept
 }
 
 type memoryStream struct {
@@ -30,7 +31,7 @@ type memoryStream struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{streams: make(map[Stream]*memoryStream), letters: make(map[string]map[string][]byte), values: make(map[string]map[string][]byte)}
+	return &Memory{streams: make(map[Stream]*memoryStream), letters: make(kept), values: make(kept)}
 }
 
 // stream returns the stored state of s. The lock is held.
@@ -87,12 +88,7 @@ func (m *Memory) Shards(ctx context.Context, s Stream) ([]Shard, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var shards []Shard
-	for _, sh := range m.stream(s).shards {
-		shards = append(shards, sh)
-	}
-	slices.SortFunc(shards, func(a, b Shard) int { return strings.Compare(a.ID, b.ID) })
-	return shards, nil
+	return slices.SortedFunc(maps.Values(m.stream(s).shards), func(a, b Shard) int { return strings.Compare(a.ID, b.ID) }), nil
 }
 
 // Finish implements [Store].
@@ -221,10 +217,7 @@ func (m *Memory) PutLetter(ctx context.Context, app, id string, data []byte) err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.letters[app] == nil {
-		m.letters[app] = make(map[string][]byte)
-	}
-	m.letters[app][id] = slices.Clone(data)
+	m.letters.put(app, id, data)
 	return nil
 }
 
@@ -246,16 +239,11 @@ func (m *Memory) ListLetters(ctx context.Context, app, after string, limit int) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var ids []string
-	for id := range m.letters[app] {
-		if id > after {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
 	var letters []Letter
-	for _, id := range ids[:min(len(ids), max(limit, 0))] {
-		letters = append(letters, Letter{ID: id, Data: slices.Clone(m.letters[app][id])})
+	for _, id := range slices.Sorted(maps.Keys(m.letters[app])) {
+		if id > after && len(letters) < limit {
+			letters = append(letters, Letter{ID: id, Data: slices.Clone(m.letters[app][id])})
+		}
 	}
 	return letters, nil
 }
@@ -278,10 +266,7 @@ func (m *Memory) PutValue(ctx context.Context, app, name string, data []byte) er
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.values[app] == nil {
-		m.values[app] = make(map[string][]byte)
-	}
-	m.values[app][name] = slices.Clone(data)
+	m.values.put(app, name, data)
 	return nil
 }
 
@@ -304,12 +289,11 @@ func (m *Memory) ListValues(ctx context.Context, app, prefix string) ([]Value, e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var values []Value
-	for name, data := range m.values[app] {
+	for _, name := range slices.Sorted(maps.Keys(m.values[app])) {
 		if strings.HasPrefix(name, prefix) {
-			values = append(values, Value{Name: name, Data: slices.Clone(data)})
+			values = append(values, Value{Name: name, Data: slices.Clone(m.values[app][name])})
 		}
 	}
-	slices.SortFunc(values, func(a, b Value) int { return strings.Compare(a.Name, b.Name) })
 	return values, nil
 }
 
@@ -322,4 +306,14 @@ func (m *Memory) DeleteValue(ctx context.Context, app, name string) error {
 	defer m.mu.Unlock()
 	delete(m.values[app], name)
 	return nil
+}
+
+// kept are the letters or values of each application, by id or name.
+type kept map[string]map[string][]byte
+
+func (k kept) put(app, name string, data []byte) {
+	if k[app] == nil {
+		k[app] = make(map[string][]byte)
+	}
+	k[app][name] = slices.Clone(data)
 }

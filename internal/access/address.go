@@ -3,14 +3,12 @@ package access
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // AddressFileOf is the path of the address of the daemon that keeps its state in a
@@ -54,18 +52,10 @@ func ReadAddress(path, tokenFile string) (string, error) {
 	if err := checkAddressOwner(path, tokenFile, uint32(os.Geteuid()), ownerOf); err != nil {
 		return "", err
 	}
-	info, err := f.Stat()
+	address, err := read(f, path, 100)
 	if err != nil {
 		return "", err
 	}
-	if err := checkMode(path, info); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, 100))
-	if err != nil {
-		return "", err
-	}
-	address := strings.TrimSpace(string(text))
 	if at, err := netip.ParseAddrPort(address); err != nil || at.Port() == 0 {
 		return "", fmt.Errorf("%s has no address of a daemon: delete the file and start the daemon again", path)
 	}

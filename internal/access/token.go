@@ -75,6 +75,18 @@ func Read(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	token, err := read(f, path, maxToken)
+	if err != nil {
+		return "", err
+	}
+	if err := Check(token); err != nil {
+		return "", fmt.Errorf("token file %s: %w", path, err)
+	}
+	return token, nil
+}
+
+// read reads the text of a file that others may not read.
+func read(f *os.File, path string, most int64) (string, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return "", err
@@ -82,15 +94,8 @@ func Read(path string) (string, error) {
 	if err := checkMode(path, info); err != nil { // of the file that is open, whatever has its name now
 		return "", err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxToken))
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(data))
-	if err := Check(token); err != nil {
-		return "", fmt.Errorf("token file %s: %w", path, err)
-	}
-	return token, nil
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	return strings.TrimSpace(string(data)), err
 }
 
 // CheckMode refuses a file that everybody on this machine may read or write.

@@ -3,6 +3,7 @@ package awsclient
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -16,12 +17,8 @@ func Exposed(endpoint string) bool {
 		return false
 	}
 	host := "." + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	for _, domain := range []string{".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws", ".api.amazonwebservices.com.cn", ".api.amazonwebservices.eu"} {
-		if strings.HasSuffix(host, domain) {
-			return true
-		}
-	}
-	return false
+	domains := []string{".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws", ".api.amazonwebservices.com.cn", ".api.amazonwebservices.eu"}
+	return slices.ContainsFunc(domains, func(domain string) bool { return strings.HasSuffix(host, domain) })
 }
 
 // ExposedVariable returns an error for a variable of the environment that names such

@@ -164,14 +164,14 @@ var mutants = []mutant{
 	},
 	{
 		name: "a trim that is none repeats what was read", file: "sources/poller/worker.go",
-		old:   "\t\t\t\tw.skipTo = kept(recs[i].Sequence)\n",
+		old:   "\t\tw.skipTo = lastIn(recs, w.skipTo)\n",
 		new:   "",
 		props: []string{propDuplicate, propOrder, propAhead},
 	},
 	{
-		name: "gap told before it is durable", file: "sources/poller/gap.go",
-		old:   "\t\t\tif sleep(ctx, wait) == nil {\n\t\t\t\tcontinue\n\t\t\t}\n",
-		new:   "\t\t\treturn nil\n",
+		name: "gap told before it is durable", file: "sources/poller/report.go",
+		old:   "\t\t\tif sleep(ctx, wait) == nil {\n",
+		new:   "\t\t\tif name == parkGap {\n\t\t\t\treturn nil\n\t\t\t}\n\t\t\tif sleep(ctx, wait) == nil {\n",
 		props: []string{propLost, propRest},
 	},
 	{

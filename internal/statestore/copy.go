@@ -140,21 +140,23 @@ type copier struct {
 	owner    string // of the claims
 }
 
+// there lists what the target has, of its letters the first.
+func (c *copier) there(ctx context.Context) (streams []state.Stream, values []state.Value, letters []state.Letter, err error) {
+	if streams, err = c.to.Streams(ctx, c.app); err == nil {
+		if values, err = c.to.ListValues(ctx, c.app, ""); err == nil {
+			letters, err = c.to.ListLetters(ctx, c.app, "", letterPage)
+		}
+	}
+	return streams, values, letters, err
+}
+
 // taken returns an error if the target has state that is not of an unfinished copy.
 func (c *copier) taken(ctx context.Context) error {
-	streams, err := c.to.Streams(ctx, c.app)
-	if err != nil {
-		return err
-	}
-	values, err := c.to.ListValues(ctx, c.app, "")
+	streams, values, letters, err := c.there(ctx)
 	if err != nil {
 		return err
 	}
 	values = slices.DeleteFunc(values, func(v state.Value) bool { return holders.IsReport(v.Name) })
-	letters, err := c.to.ListLetters(ctx, c.app, "", 1)
-	if err != nil {
-		return err
-	}
 	switch err := Ready(ctx, c.to, c.app); {
 	case errors.Is(err, ErrUnfinished):
 	case err != nil:
@@ -167,15 +169,7 @@ func (c *copier) taken(ctx context.Context) error {
 
 // clear marks the target and removes what an earlier copy has left there.
 func (c *copier) clear(ctx context.Context) error {
-	streams, err := c.to.Streams(ctx, c.app)
-	if err != nil {
-		return err
-	}
-	values, err := c.to.ListValues(ctx, c.app, "")
-	if err != nil {
-		return err
-	}
-	letters, err := c.to.ListLetters(ctx, c.app, "", letterPage)
+	streams, values, letters, err := c.there(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -72,14 +73,9 @@ func (db *DB) Items(name string) []sluice.Item {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	t := db.tables[name]
-	var ids []string
-	for id := range t.items {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	items := make([]sluice.Item, len(ids))
-	for i, id := range ids {
-		items[i] = t.items[id]
+	items := make([]sluice.Item, 0, len(t.items))
+	for _, id := range slices.Sorted(maps.Keys(t.items)) {
+		items = append(items, t.items[id])
 	}
 	return items
 }
@@ -250,7 +246,11 @@ func (db *DB) Transact(_ context.Context, ops ...dynamo.Op) error { return db.wr
 func (db *DB) write(ops []dynamo.Op) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if err := db.fault(false, ops); err != nil {
+	fault := db.Fault
+	if fault == nil {
+		fault = func(bool, []dynamo.Op) error { return nil }
+	}
+	if err := fault(false, ops); err != nil {
 		return err
 	}
 	var refused dynamo.ConditionError
@@ -276,14 +276,7 @@ func (db *DB) write(ops []dynamo.Op) error {
 	for _, c := range changes {
 		db.apply(c)
 	}
-	return db.fault(true, ops)
-}
-
-func (db *DB) fault(after bool, ops []dynamo.Op) error {
-	if db.Fault == nil {
-		return nil
-	}
-	return db.Fault(after, ops)
+	return fault(true, ops)
 }
 
 type change struct {

@@ -2,8 +2,10 @@ package lambda
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/sluicehq/sluice"
 )
@@ -11,28 +13,20 @@ import (
 // batch is the data of the event that the response needs. It is copied before the
 // records go to the flow, which then owns them.
 type batch struct {
-	pipe   bool
-	state  []byte // of a tumbling window, else nil
-	table  string
-	ids    []sluice.Sequence // of a batch from an event source mapping
-	events []string          // of a batch from a pipe
+	pipe  bool
+	state []byte // of a tumbling window, else nil
+	table string
+	ids   []string // sequence numbers; from a pipe, ids of events
 }
 
 func batchOf(payload []byte, page sluice.Page) batch {
-	b := batch{state: page.State, pipe: isArray(payload)}
-	if len(page.Records) > 0 {
-		b.table = page.Records[0].Table
-	}
-	if b.pipe {
-		b.events = make([]string, len(page.Records))
-		for i := range page.Records {
-			b.events[i] = page.Records[i].EventID
-		}
-		return b
-	}
-	b.ids = make([]sluice.Sequence, len(page.Records))
+	b := batch{state: page.State, pipe: isArray(payload), ids: make([]string, len(page.Records))}
 	for i := range page.Records {
-		b.ids[i] = page.Records[i].Sequence
+		rec := &page.Records[i]
+		b.table, b.ids[i] = cmp.Or(b.table, rec.Table), string(rec.Sequence)
+		if b.pipe {
+			b.ids[i] = rec.EventID
+		}
 	}
 	return b
 }
@@ -45,22 +39,20 @@ func isArray(payload []byte) bool {
 // answer returns the response for a batch whose first settled records are durable,
 // and the first identifier in it.
 func (b *batch) answer(settled int) (answer []byte, from string, err error) {
-	var failures []string
+	failures := b.ids[settled:]
 	switch {
-	case b.pipe && settled < len(b.events):
-		failures, err = b.events[settled:], checkEvents(b.events, settled, b.table)
-	case !b.pipe && settled < len(b.ids):
-		var id sluice.Sequence
-		id, err = lowest(b.ids, settled, b.table)
-		failures = []string{string(id)}
+	case len(failures) == 0:
+		return answerOf(b.state, nil), "", nil
+	case b.pipe:
+		err = checkEvents(b.ids, settled, b.table)
+	default:
+		from, err = lowest(b.ids, settled, b.table)
+		failures = []string{from}
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	if len(failures) > 0 {
-		from = failures[0]
-	}
-	return appendAnswer(nil, b.state, failures), from, nil
+	return answerOf(b.state, failures), failures[0], nil
 }
 
 // lowest returns the identifier from which a batch must come again, when the
@@ -70,20 +62,21 @@ func (b *batch) answer(settled int) (answer []byte, from string, err error) {
 // record's own. In any other order the service may cut at the identifier's place
 // or at its number. The result is then a record such that every unsettled record
 // is later and not lower, so that none is lost either way.
-func lowest(ids []sluice.Sequence, settled int, table string) (sluice.Sequence, error) {
-	low := ids[settled]
+func lowest(ids []string, settled int, table string) (string, error) {
+	low := sluice.Sequence(ids[settled])
 	for i, id := range ids[settled:] {
-		if !id.Valid() {
+		seq := sluice.Sequence(id)
+		if !seq.Valid() {
 			return "", fmt.Errorf("record %d of %d (table %q) is not settled and has no valid SequenceNumber to report it by (%q): the whole batch fails",
 				settled+i+1, len(ids), table, id)
 		}
-		if id.Compare(low) < 0 {
-			low = id
+		if seq.Compare(low) < 0 {
+			low = seq
 		}
 	}
-	for i := settled; i >= 0; i-- {
-		if ids[i].Valid() && ids[i].Compare(low) <= 0 {
-			return ids[i], nil
+	for _, id := range slices.Backward(ids[:settled+1]) {
+		if seq := sluice.Sequence(id); seq.Valid() && seq.Compare(low) <= 0 {
+			return id, nil
 		}
 	}
 	return "", fmt.Errorf("record %d of %d (table %q) is not settled and the batch is not in the order of its sequence numbers (%s comes before %s): the whole batch fails",
@@ -101,20 +94,17 @@ func checkEvents(events []string, settled int, table string) error {
 	return nil
 }
 
-func appendAnswer(dst []byte, state []byte, failures []string) []byte {
-	dst = append(dst, '{')
-	if state != nil {
-		dst = append(dst, `"state":`...)
-		dst = append(append(dst, state...), ',')
-	}
-	dst = append(dst, `"batchItemFailures":[`...)
+// answerOf returns a response. It has the state as it came.
+func answerOf(state []byte, failures []string) []byte {
+	all := make([]struct {
+		ID string `json:"itemIdentifier"`
+	}, len(failures))
 	for i, id := range failures {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"itemIdentifier":`...)
-		quoted, _ := json.Marshal(id) // never fails
-		dst = append(append(dst, quoted...), '}')
+		all[i].ID = id
 	}
-	return append(dst, `]}`...)
+	list, _ := json.Marshal(all) // never fails
+	if state != nil {
+		return fmt.Appendf(nil, `{"state":%s,"batchItemFailures":%s}`, state, list)
+	}
+	return fmt.Appendf(nil, `{"batchItemFailures":%s}`, list)
 }

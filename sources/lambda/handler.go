@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -76,43 +77,47 @@ func (h *handler) invoke(ctx context.Context, payload []byte, inv *Invocation) (
 	b := batchOf(payload, page)
 	inv.Records, inv.Pipe = len(page.Records), b.pipe
 	if len(page.Records) > 0 {
-		inv.Settled, inv.Stopped = h.run(ctx, page.Records, inv)
+		var c counts
+		o := h.flowOptions(ctx, inv, &c)
+		o.Concurrency, o.Order, o.ParkItem = h.o.Concurrency, h.o.Order, h.o.ParkItem
+		inv.Settled, inv.Stopped = h.run(ctx, page.Records, o)
+		inv.Failed, inv.Parked = int(c.failed.Load()), int(c.parked.Load())
 	}
 	answer, from, err := b.answer(inv.Settled)
 	inv.From = from
 	return answer, err
 }
 
-// run runs recs through a flow. It returns the number of settled records from the
-// first on, and the reason if that is not all.
-func (h *handler) run(ctx context.Context, recs []sluice.Record, inv *Invocation) (int, error) {
-	var c counts
-	f := flow.Open(ctx, h.matcher, flow.Options{
-		Concurrency: h.o.Concurrency,
-		Window:      len(recs),
+// flowOptions are what all flows of an invocation have in common. They count in c.
+func (h *handler) flowOptions(ctx context.Context, inv *Invocation, c *counts) flow.Options {
+	margin := h.o.Margin
+	if d, ok := ctx.Deadline(); ok { // the same for all flows, even late ones
+		margin = atMostHalf(ctx, cmp.Or(margin, max(time.Second, time.Until(d)/10)))
+	}
+	return flow.Options{
 		WindowBytes: math.MaxInt64,
-		MaxAhead:    len(recs),
-		Order:       h.o.Order,
 		Policy:      flow.Stop,
 		DeadLetter:  h.o.DeadLetter,
-		ParkItem:    h.o.ParkItem,
 		MaxAge:      h.o.MaxAge,
-		Margin:      atMostHalf(ctx, h.o.Margin),
+		Margin:      margin,
 		StuckAfter:  h.o.StuckAfter,
 		Group:       h.group,
-		Hooks:       h.flowHooks(inv.RequestID, &c),
+		Hooks:       h.flowHooks(inv.RequestID, c),
 		Logger:      h.o.Logger,
-	})
+	}
+}
+
+// run runs recs through a flow. It returns the number of settled records from the
+// first on, and the reason if that is not all.
+func (h *handler) run(ctx context.Context, recs []sluice.Record, o flow.Options) (int, error) {
+	o.Window, o.MaxAhead = len(recs), len(recs)
+	f := flow.Open(ctx, h.matcher, o)
 	_, submitErr := f.Submit(ctx, recs...)
 	// The flow itself keeps ctx's deadline. A deadline for Close would cancel
 	// handlers at another time.
 	settled, err := f.Close(context.WithoutCancel(ctx))
 	h.left.add(f)
-	inv.Failed, inv.Parked = int(c.failed.Load()), int(c.parked.Load())
-	if err == nil {
-		err = submitErr
-	}
-	return int(settled), err
+	return int(settled), cmp.Or(err, submitErr)
 }
 
 // atMostHalf limits d to half of the remaining time of ctx. A margin of all the

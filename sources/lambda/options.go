@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -64,12 +65,8 @@ type Invocation struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.StuckWait == 0 {
-		o.StuckWait = 5 * time.Second
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.StuckWait = cmp.Or(o.StuckWait, 5*time.Second)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 

@@ -1,17 +1,16 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/parallel"
 	"github.com/sluicehq/sluice/internal/wire"
 )
 
@@ -33,30 +32,17 @@ func (h *handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocati
 	lanes := lanesOf(recs)
 	rests := make([][]string, len(lanes)) // ids of unsettled messages
 	errs := make([]error, len(lanes))
-	o := h.queueOptions(ctx, inv)
-	places := make(chan struct{}, max(h.o.Concurrency, 0))
-	if h.o.Concurrency == 0 {
-		places = make(chan struct{}, defaultConcurrency)
-	}
-	var all sync.WaitGroup
-	for i, lane := range lanes {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			rests[i], errs[i] = h.runLane(ctx, lane, o.Options)
-		})
-	}
-	all.Wait()
+	var c counts
+	o := h.flowOptions(ctx, inv, &c)
+	o.Concurrency, o.Order = 1, flow.ByShard
+	parallel.Do(len(lanes), cmp.Or(h.o.Concurrency, defaultConcurrency), func(i int) {
+		rests[i], errs[i] = h.runLane(ctx, lanes[i], o)
+	})
 	failures := slices.Concat(rests...)
 	inv.Settled = len(recs) - len(failures)
-	inv.Failed, inv.Parked = int(o.counts.failed.Load()), int(o.counts.parked.Load())
-	for _, err := range errs {
-		if err != nil {
-			inv.Stopped = err
-			break
-		}
-	}
-	if lost := int(o.counts.unrouted.Load()); lost > 0 && lost == inv.Failed && inv.Settled == 0 {
+	inv.Failed, inv.Parked = int(c.failed.Load()), int(c.parked.Load())
+	inv.Stopped = cmp.Or(errs...)
+	if lost := int(c.unrouted.Load()); lost > 0 && lost == inv.Failed && inv.Settled == 0 {
 		// Without ReportBatchItemFailures a response would lose all of them. In
 		// a FIFO queue only the first message of each group was tried.
 		return nil, fmt.Errorf("no message of queue %q has a route: is it the right queue? The first: %w", recs[0].Table, inv.Stopped)
@@ -66,7 +52,7 @@ func (h *handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocati
 	if len(failures) > 0 {
 		inv.From = failures[0]
 	}
-	return appendAnswer(nil, nil, failures), nil
+	return answerOf(nil, failures), nil
 }
 
 // lanesOf groups messages that run in order: those of one group of a FIFO queue.
@@ -92,36 +78,6 @@ func lanesOf(recs []sluice.Record) (lanes [][]sluice.Record) {
 	return lanes
 }
 
-// queueOptions are shared by the flows of all lanes.
-type queueOptions struct {
-	flow.Options
-	counts *counts
-}
-
-func (h *handler) queueOptions(ctx context.Context, inv *Invocation) queueOptions {
-	c := new(counts)
-	margin := h.o.Margin
-	if d, ok := ctx.Deadline(); ok { // the same for all lanes, even late ones
-		if margin == 0 {
-			margin = max(time.Second, time.Until(d)/10)
-		}
-		margin = atMostHalf(ctx, margin)
-	}
-	return queueOptions{flow.Options{
-		Concurrency: 1,
-		WindowBytes: math.MaxInt64,
-		Order:       flow.ByShard,
-		Policy:      flow.Stop,
-		DeadLetter:  h.o.DeadLetter,
-		MaxAge:      h.o.MaxAge,
-		Margin:      margin,
-		StuckAfter:  h.o.StuckAfter,
-		Group:       h.group,
-		Hooks:       h.flowHooks(inv.RequestID, c),
-		Logger:      h.o.Logger,
-	}, c}
-}
-
 // runLane runs a lane through its own flow and returns the ids of unsettled
 // messages.
 func (h *handler) runLane(ctx context.Context, lane []sluice.Record, o flow.Options) (rest []string, err error) {
@@ -129,14 +85,7 @@ func (h *handler) runLane(ctx context.Context, lane []sluice.Record, o flow.Opti
 	for i := range lane {
 		ids[i] = lane[i].EventID
 	}
-	o.Window, o.MaxAhead = len(lane), len(lane)
-	f := flow.Open(ctx, h.matcher, o)
-	_, submitErr := f.Submit(ctx, lane...)
-	n, err := f.Close(context.WithoutCancel(ctx))
-	h.left.add(f)
-	if err == nil {
-		err = submitErr
-	}
+	n, err := h.run(ctx, lane, o)
 	if rest = ids[n:]; len(rest) > 0 && err == nil {
 		err = errors.New("not started")
 	}

@@ -42,9 +42,6 @@ type mover struct {
 func (m *movers) add(l state.Lease, v mover) (remove func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.all == nil {
-		m.all = make(map[state.Lease]mover)
-	}
 	m.all[l] = v
 	return func() {
 		m.mu.Lock()

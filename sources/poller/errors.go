@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // noStartError lists the streams that have neither a stored position nor a start.
@@ -95,7 +96,7 @@ func classify(err error) kind {
 			return k
 		}
 	}
-	switch httpStatus(err) {
+	switch awserror.Status(err) {
 	case http.StatusTooManyRequests:
 		return throttled
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -104,18 +105,9 @@ func classify(err error) kind {
 	return transient
 }
 
-// httpStatus returns the HTTP status of the response, or 0 without a response.
-func httpStatus(err error) int {
-	var resp *smithyhttp.ResponseError
-	if errors.As(err, &resp) {
-		return resp.HTTPStatusCode()
-	}
-	return 0
-}
-
 // busy reports whether err comes from a reachable service that may succeed later.
 func busy(err error) bool {
-	return err != nil && (classify(err) == throttled || httpStatus(err)/100 == 5)
+	return err != nil && (classify(err) == throttled || awserror.Status(err)/100 == 5)
 }
 
 // impossible reports whether err says that a call is not allowed or not available,
@@ -129,7 +121,7 @@ func impossible(err error) bool {
 	case refused:
 		return !errors.As(err, &api) || api.ErrorCode() == "AccessDeniedException"
 	}
-	switch status := httpStatus(err); status {
+	switch status := awserror.Status(err); status {
 	case http.StatusBadRequest: // also the status of throttling: a truncated response does not say which
 		return errors.As(err, &api)
 	default:

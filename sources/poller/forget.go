@@ -59,6 +59,6 @@ func (s *stream) forgetRows(ctx context.Context, ids []string, l listing) {
 		return
 	}
 	if err := s.p.store.forget(ctx, s.id, ids...); err != nil && ctx.Err() == nil {
-		s.p.failed(Shard{Table: s.table, StreamARN: s.id.ARN}, "forget", err, transient, s.p.o.DiscoverEvery)
+		s.p.failed(s.shard(""), "forget", err, transient, s.p.o.DiscoverEvery)
 	}
 }

@@ -237,7 +237,7 @@ const (
 // Reading must not continue before the gap is durable.
 func (p *Poller) foundGap(ctx context.Context, g *sluice.Gap) error {
 	var fresh bool
-	err := p.untilParked(ctx, g, func() (err error) {
+	err := p.until(ctx, Shard{g.Table, g.StreamARN, g.ShardID}, parkGap, func() (err error) {
 		fresh, err = p.gaps.put(ctx, g)
 		return err
 	})
@@ -259,26 +259,6 @@ func (p *Poller) foundGap(ctx context.Context, g *sluice.Gap) error {
 	return nil
 }
 
-func (p *Poller) untilParked(ctx context.Context, g *sluice.Gap, park func() error) error {
-	var b backoff
-	for {
-		err := park()
-		if err != nil && ctx.Err() == nil {
-			wait := b.next(transient)
-			p.health.store(parkGap, err)
-			p.failed(Shard{g.Table, g.StreamARN, g.ShardID}, parkGap, err, transient, wait)
-			if sleep(ctx, wait) == nil {
-				continue
-			}
-		}
-		p.health.store(parkGap, nil)
-		if err != nil {
-			return ctx.Err()
-		}
-		return nil
-	}
-}
-
 // endGap stores the end of an open gap before pg, which has the first record
 // behind it, is handled.
 func (w *worker) endGap(ctx context.Context, pg page) error {
@@ -294,7 +274,7 @@ func (w *worker) endGap(ctx context.Context, pg page) error {
 			continue
 		}
 		seq = kept(seq)
-		if err := w.p.untilParked(ctx, w.behind, func() error { return w.p.gaps.end(ctx, w.behind, seq) }); err != nil {
+		if err := w.p.until(ctx, w.shard, parkGap, func() error { return w.p.gaps.end(ctx, w.behind, seq) }); err != nil {
 			return err
 		}
 		w.behind = nil

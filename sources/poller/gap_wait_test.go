@@ -31,7 +31,7 @@ func TestAcknowledgeGapsHasAContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := testOptions(state.NewMemory(), "orders").withDefaults()
 		o.Flow.DeadLetter = slowKeeper{deadletter.NewBox(state.NewMemory(), "sluice"), 5 * time.Second}
-		gs := newGaps(o, newStore(o, new(health)))
+		gs := newGaps(o, newStore(o, newHealth()))
 		go gs.put(t.Context(), &sluice.Gap{Table: "orders", StreamARN: stubARN("orders"), ShardID: "a", Gone: true})
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -235,7 +235,7 @@ func (g *gauge) reads() *flow.Flow {
 	return g.flow
 }
 
-// gauges are the gauges of the shards that are due. The zero value is ready.
+// gauges are the gauges of the shards that are due.
 type gauges struct {
 	mu  sync.Mutex
 	set map[*gauge]struct{}
@@ -244,9 +244,6 @@ type gauges struct {
 func (gs *gauges) add(g *gauge) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	if gs.set == nil {
-		gs.set = make(map[*gauge]struct{})
-	}
 	gs.set[g] = struct{}{}
 }
 

@@ -91,7 +91,7 @@ func (s *stream) isHalted() bool {
 func (s *stream) ailing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.status == types.StreamStatusDisabled || s.status == types.StreamStatusDisabling || s.err != nil && classify(s.err) == notFound
+	return s.status == types.StreamStatusDisabled || s.status == types.StreamStatusDisabling || classify(s.lists.err) == notFound
 }
 
 // waitsFor returns the longest wait of a stream for the one before. An old stream,
@@ -116,17 +116,14 @@ func (s *stream) heard() {
 
 func (s *stream) listed(status types.StreamStatus) {
 	s.mu.Lock()
-	s.err, s.status = nil, status
+	s.lists.err, s.status = nil, status
 	s.mu.Unlock()
 	s.ring()
 }
 
 func (s *stream) troubled(err error) {
 	s.mu.Lock()
-	if s.err == nil {
-		s.errSince = time.Now()
-	}
-	s.err = err
+	s.lists.note(err)
 	s.mu.Unlock()
 	s.ring()
 }
@@ -145,20 +142,20 @@ func (s *stream) ring() {
 func (s *stream) trouble(staleAfter, listedAfter time.Duration) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := classify(s.err)
+	k := classify(s.lists.err)
 	switch {
 	case s.broke.err != nil:
 		return fmt.Sprintf("table %s: reading stream %s failed at %s and begins again by itself: %v", s.table, s.id.ARN, s.broke.since.Format(time.RFC3339), brief(s.broke.err))
-	case s.askErr != nil && (classify(s.askErr) == refused || time.Since(s.askSince) > staleAfter):
-		return fmt.Sprintf("table %s: %v on %s", s.table, s.askErr, s.id.ARN)
-	case s.replaced && s.err != nil && k == notFound:
+	case s.asks.err != nil && (classify(s.asks.err) == refused || time.Since(s.asks.since) > staleAfter):
+		return fmt.Sprintf("table %s: %v on %s", s.table, s.asks.err, s.id.ARN)
+	case s.replaced && k == notFound:
 		return ""
-	case s.err == nil && time.Since(s.heardAt) > listedAfter:
+	case s.lists.err == nil && time.Since(s.heardAt) > listedAfter:
 		return fmt.Sprintf("table %s: the shards of stream %s were not listed since %s: see what else is not ready, and restart when it does not go on", s.table, s.id.ARN, s.heardAt.Format(time.RFC3339))
-	case s.replaced && s.err == nil:
+	case s.replaced && s.lists.err == nil:
 		return ""
-	case s.err != nil && (k == refused || k == notFound || time.Since(s.errSince) > staleAfter):
-		return fmt.Sprintf("table %s: shards cannot be listed: %v on %s", s.table, s.err, s.id.ARN)
+	case s.lists.err != nil && (k == refused || k == notFound || time.Since(s.lists.since) > staleAfter):
+		return fmt.Sprintf("table %s: shards cannot be listed: %v on %s", s.table, s.lists.err, s.id.ARN)
 	case s.status == types.StreamStatusDisabled || s.status == types.StreamStatusDisabling:
 		why := ""
 		if s.bell == nil {

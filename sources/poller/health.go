@@ -64,13 +64,7 @@ func (p *Poller) NotReady() []string {
 	for _, g := range p.gauges.all() {
 		reasons = append(reasons, g.trouble(p.o.StaleAfter, p.o.StallAfter)...)
 	}
-	reasons = append(reasons, routeReasons(p.o.Flow.Group)...)
-	return reasons
-}
-
-// routeReasons returns the troubles of a Group's routes.
-func routeReasons(group *flow.Group) (reasons []string) {
-	for _, s := range group.States() {
+	for _, s := range p.o.Flow.Group.States() {
 		if trouble := s.Trouble(); trouble != "" {
 			reasons = append(reasons, trouble)
 		}
@@ -175,6 +169,10 @@ type health struct {
 	halts    map[Shard]struct{}
 }
 
+func newHealth() *health {
+	return &health{stores: make(map[string]trouble), underway: make(map[*underway]struct{}), halts: make(map[Shard]struct{})}
+}
+
 // underway is a call to the store that has not returned.
 type underway struct {
 	call  string
@@ -216,9 +214,6 @@ func (h *health) store(call string, err error) {
 	}
 	t := h.stores[call]
 	t.note(err)
-	if h.stores == nil {
-		h.stores = make(map[string]trouble)
-	}
 	h.stores[call] = t
 }
 
@@ -227,9 +222,6 @@ func (h *health) begun(call string) *underway {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	u := &underway{call, time.Now()}
-	if h.underway == nil {
-		h.underway = make(map[*underway]struct{})
-	}
 	h.underway[u] = struct{}{}
 	return u
 }
@@ -254,9 +246,6 @@ func (h *health) hung(timeout time.Duration) map[string]time.Time {
 func (h *health) halt(s Shard) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.halts == nil {
-		h.halts = make(map[Shard]struct{})
-	}
 	h.halts[s] = struct{}{}
 }
 

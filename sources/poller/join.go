@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
+	"github.com/sluicehq/sluice/internal/parallel"
 	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 	"github.com/sluicehq/sluice/state"
 )
@@ -126,22 +127,7 @@ func (s *stream) firstList(ctx context.Context, first bool) (listing, error) {
 
 // store retries a call to the store until it succeeds or ctx ends.
 func (s *stream) store(ctx context.Context, name string, call func(context.Context) error) error {
-	var b backoff
-	for {
-		err := call(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		s.p.health.store(name, err)
-		if err == nil {
-			return nil
-		}
-		wait := b.next(transient)
-		s.p.failed(Shard{Table: s.table, StreamARN: s.id.ARN}, name, err, transient, wait)
-		if err := sleep(ctx, wait); err != nil {
-			return err
-		}
-	}
+	return s.p.until(ctx, s.shard(""), name, func() error { return call(ctx) })
 }
 
 func (s *stream) storeOnce(ctx context.Context, name string, call func(context.Context) error) error {
@@ -220,31 +206,25 @@ func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[st
 func (s *stream) latest(ctx context.Context, l listing) (map[string]string, time.Time) {
 	var mu sync.Mutex
 	iterators, date := make(map[string]string), l.date
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, startCalls)
-	for _, sh := range l.shards {
+	parallel.Do(len(l.shards), startCalls, func(i int) {
+		sh := &l.shards[i]
 		if sh.Closed {
-			continue
+			return
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
-			defer cancel()
-			out, err := s.p.api.GetShardIterator(call, &dynamodbstreams.GetShardIteratorInput{
-				StreamArn: &s.id.ARN, ShardId: &sh.ID, ShardIteratorType: types.ShardIteratorTypeLatest,
-			})
-			if err != nil || aws.ToString(out.ShardIterator) == "" {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			iterators[sh.ID] = *out.ShardIterator
-			if t := serviceTime(out.ResultMetadata); t.After(date) {
-				date = t
-			}
+		call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
+		defer cancel()
+		out, err := s.p.api.GetShardIterator(call, &dynamodbstreams.GetShardIteratorInput{
+			StreamArn: &s.id.ARN, ShardId: &sh.ID, ShardIteratorType: types.ShardIteratorTypeLatest,
 		})
-	}
-	wg.Wait()
+		if err != nil || aws.ToString(out.ShardIterator) == "" {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		iterators[sh.ID] = *out.ShardIterator
+		if t := serviceTime(out.ResultMetadata); t.After(date) {
+			date = t
+		}
+	})
 	return iterators, date
 }

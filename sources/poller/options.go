@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -110,35 +111,26 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	set(&o.Application, "sluice")
-	set(&o.StartName, "Options.Start")
-	set(&o.BusyInterval, 200*time.Millisecond)
-	set(&o.IdleInterval, max(time.Second, o.BusyInterval))
-	set(&o.CallsPerTable, 1000)
-	set(&o.MaxMemory, quota.DefaultMemory(len(o.Streams)))
-	set(&o.DiscoverEvery, time.Minute)
-	set(&o.CheckpointEvery, time.Second)
-	set(&o.HeartbeatEvery, time.Second)
-	set(&o.CallTimeout, 10*time.Second)
-	set(&o.StartTimeout, 5*time.Second)
-	set(&o.Grace, 25*time.Second)
-	set(&o.StaleAfter, 30*time.Second)
-	set(&o.StallAfter, 5*time.Minute)
+	o.Application = cmp.Or(o.Application, "sluice")
+	o.StartName = cmp.Or(o.StartName, "Options.Start")
+	o.BusyInterval = cmp.Or(o.BusyInterval, 200*time.Millisecond)
+	o.IdleInterval = cmp.Or(o.IdleInterval, max(time.Second, o.BusyInterval))
+	o.CallsPerTable = cmp.Or(o.CallsPerTable, 1000)
+	o.MaxMemory = cmp.Or(o.MaxMemory, quota.DefaultMemory(len(o.Streams)))
+	o.DiscoverEvery = cmp.Or(o.DiscoverEvery, time.Minute)
+	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, time.Second)
+	o.HeartbeatEvery = cmp.Or(o.HeartbeatEvery, time.Second)
+	o.CallTimeout = cmp.Or(o.CallTimeout, 10*time.Second)
+	o.StartTimeout = cmp.Or(o.StartTimeout, 5*time.Second)
+	o.Grace = cmp.Or(o.Grace, 25*time.Second)
+	o.StaleAfter = cmp.Or(o.StaleAfter, 30*time.Second)
+	o.StallAfter = cmp.Or(o.StallAfter, 5*time.Minute)
 	if o.Owner == "" {
 		host, _ := os.Hostname() // the rest of the name is unique without it
 		o.Owner = newOwner(fmt.Sprintf("%s/%d", host, os.Getpid()))
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
-}
-
-func set[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // validate checks options after defaults were set.

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/parallel"
 	"github.com/sluicehq/sluice/sources/poller/internal/lineage"
 )
 
@@ -33,26 +34,19 @@ func (s *stream) ask(ctx context.Context, finds chan<- found) {
 	s.children.Go(func() {
 		a := answers{verdicts: make(map[string]lineage.Verdict)}
 		var mu sync.Mutex
-		var wg sync.WaitGroup
-		slots := make(chan struct{}, startCalls)
-		for _, id := range parents {
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				v := lineage.Unanswered
-				err := recovered(func() (err error) {
-					v, err = s.askFor(ctx, id)
-					return err
-				})
-				mu.Lock()
-				defer mu.Unlock()
-				a.verdicts[id] = v
-				if err != nil {
-					a.err = fmt.Errorf("shard %s, which other shards wait for, is in no listing, and asking for it fails: %w", id, err)
-				}
+		parallel.Do(len(parents), startCalls, func(i int) {
+			id, v := parents[i], lineage.Unanswered
+			err := recovered(func() (err error) {
+				v, err = s.askFor(ctx, id)
+				return err
 			})
-		}
-		wg.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			a.verdicts[id] = v
+			if err != nil {
+				a.err = fmt.Errorf("shard %s, which other shards wait for, is in no listing, and asking for it fails: %w", id, err)
+			}
+		})
 		finds <- found{asked: &a}
 	})
 }
@@ -114,10 +108,7 @@ func (s *stream) heed(a *answers) {
 func (s *stream) asked(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.askErr == nil {
-		s.askSince = time.Now()
-	}
-	s.askErr = err
+	s.asks.note(err)
 }
 
 var errLostParent = errors.New("its parent was trimmed before it was read")

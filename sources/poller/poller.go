@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -35,7 +36,7 @@ type Poller struct {
 	gauges      gauges
 	quotas      *quota.Pool
 	clock       clock
-	health      health
+	health      *health
 	gaps        *gaps
 	ran         atomic.Bool
 	opened      chan struct{}
@@ -58,14 +59,13 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	if o.Flow.Group == nil {
 		o.Flow.Group = flow.NewGroup(m)
 	}
-	if o.Flow.Logger == nil {
-		o.Flow.Logger = o.Logger
-	}
-	p := &Poller{cfg: cfg, matcher: m, o: o, opened: make(chan struct{}),
+	o.Flow.Logger = cmp.Or(o.Flow.Logger, o.Logger)
+	p := &Poller{cfg: cfg, matcher: m, o: o, opened: make(chan struct{}), health: newHealth(),
+		movers: movers{all: make(map[state.Lease]mover)}, gauges: gauges{set: make(map[*gauge]struct{})},
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
 	p.owner.begin(o.Owner, o.Store)
 	p.quotas = quota.NewPool(o.MaxMemory, len(o.Streams), o.CallsPerTable)
-	p.store = newStore(o, &p.health)
+	p.store = newStore(o, p.health)
 	c := checkpoints.Config{Store: p.store, Every: o.CheckpointEvery, Done: p.checkpointed, RetryIn: storeRetry, Panicked: panicked}
 	if p.owner.silent > 0 {
 		c.PerSecond = sharedPositions

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,13 +183,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	res := page{records: pg.Records, bytes: quota.PageBytes(body, pg.Records), seenTo: r.clock.at(start), last: pg.NextShardIterator == "" && !raw, behind: r.behind}
 	behind := p.Full || r.closed || raw
 	if n := len(pg.Records); n > 0 {
-		r.behind = nil
-		for i := n - 1; i >= 0; i-- {
-			if pg.Records[i].Sequence.Valid() {
-				r.after = kept(pg.Records[i].Sequence)
-				break
-			}
-		}
+		r.behind, r.after = nil, lastIn(pg.Records, r.after)
 		newest := &pg.Records[n-1]
 		if !newest.Created.IsZero() {
 			behind = behind || res.seenTo.Sub(createdBefore(newest)) > backlogAge
@@ -206,12 +201,17 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 // kept copies a record's sequence number, because a page's strings share memory.
 func kept(s sluice.Sequence) sluice.Sequence { return sluice.Sequence(strings.Clone(string(s))) }
 
-func (r *reader) most() int {
-	if l := r.pageLimit(); l > 0 {
-		return int(l)
+// lastIn returns the last valid sequence number of records, or else before.
+func lastIn(recs []sluice.Record, before sluice.Sequence) sluice.Sequence {
+	for i := len(recs) - 1; i >= 0; i-- {
+		if recs[i].Sequence.Valid() {
+			return kept(recs[i].Sequence)
+		}
 	}
-	return maxRecords
+	return before
 }
+
+func (r *reader) most() int { return int(cmp.Or(r.pageLimit(), maxRecords)) }
 
 // recover reacts to an error. It returns nil to continue, after waiting.
 func (r *reader) recover(ctx context.Context, action string, err error) error {

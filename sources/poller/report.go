@@ -110,6 +110,27 @@ func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.
 	}
 }
 
+// until repeats a call to the store until it succeeds. It returns nil, or ctx's error.
+func (p *Poller) until(ctx context.Context, s Shard, name string, call func() error) error {
+	var b backoff
+	for {
+		err := call()
+		if err != nil && ctx.Err() == nil {
+			wait := b.next(transient)
+			p.health.store(name, err)
+			p.failed(s, name, err, transient, wait)
+			if sleep(ctx, wait) == nil {
+				continue
+			}
+		}
+		p.health.store(name, nil)
+		if err != nil {
+			return ctx.Err()
+		}
+		return nil
+	}
+}
+
 // fencedRetry is the time until the first heartbeat under a new name.
 const fencedRetry = 100 * time.Millisecond
 

@@ -229,35 +229,20 @@ func (p *Poller) checkView(name Stream, table, view string) error {
 // tryShard makes the two calls that reading needs, to find a missing permission at
 // the start. The reader handles every other failure.
 func (p *Poller) tryShard(ctx context.Context, name Stream, arn, shard string) error {
-	var iterator string
-	for _, try := range []struct {
-		action string
-		call   func(context.Context) error
-	}{
-		{getIterator, func(ctx context.Context) error {
-			out, err := p.api.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
-				StreamArn: &arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
-			})
-			if err == nil {
-				iterator = aws.ToString(out.ShardIterator)
-			}
-			return err
-		}},
-		{getRecords, func(ctx context.Context) error {
-			_, err := p.api.GetRecords(ctx, iterator, 1)
-			return err
-		}},
-	} {
-		call, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
-		err := try.call(call)
-		cancel()
-		if err == nil {
-			continue
-		}
-		if classify(err) == refused {
-			return refusal(name, try.action, arn, err)
-		}
-		return nil
+	action := getIterator
+	first, end := context.WithTimeout(ctx, p.o.CallTimeout)
+	defer end()
+	out, err := p.api.GetShardIterator(first, &dynamodbstreams.GetShardIteratorInput{
+		StreamArn: &arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+	})
+	if err == nil {
+		action = getRecords
+		second, end := context.WithTimeout(ctx, p.o.CallTimeout)
+		defer end()
+		_, err = p.api.GetRecords(second, aws.ToString(out.ShardIterator), 1)
+	}
+	if classify(err) == refused {
+		return refusal(name, action, arn, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/state"
@@ -120,10 +121,7 @@ func (s *store) claim(ctx context.Context, st state.Stream, id, parent, owner st
 func (s *store) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
 	errs, err := ask(ctx, s, storePositions, func(ctx context.Context) ([]error, error) { return s.of.Checkpoint(ctx, cs), nil })
 	if err != nil {
-		errs = make([]error, len(cs))
-		for i := range errs {
-			errs[i] = err
-		}
+		errs = slices.Repeat([]error{err}, len(cs))
 	}
 	return errs
 }

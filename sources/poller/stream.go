@@ -56,13 +56,11 @@ type stream struct {
 	mu       sync.Mutex // guards the fields below
 	heardAt  time.Time  // last good listing; at first, the start of the stream
 	broke    trouble    // a panic, until a later listing is merged
-	err      error      // of discovery; nil when it succeeded
-	errSince time.Time
+	lists    trouble    // of discovery, until it succeeds
 	status   types.StreamStatus
-	replaced bool  // by a later stream of its table
-	halted   bool  // a shard halted at a gap
-	askErr   error // of asking for a parent; nil when it succeeded
-	askSince time.Time
+	replaced bool            // by a later stream of its table
+	halted   bool            // a shard halted at a gap
+	asks     trouble         // of asking for a parent, until it succeeds
 	known    []lineage.Shard // after the last listing, or the last end of a shard
 }
 

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"regexp"
 
@@ -92,9 +93,4 @@ func (r *reader) loneRecord(body []byte) (rec sluice.Record, ok bool) {
 }
 
 // pageLimit is the number of records to ask for; 0 is the service's limit.
-func (r *reader) pageLimit() int32 {
-	if r.narrowed.limit > 0 {
-		return r.narrowed.limit
-	}
-	return r.limit
-}
+func (r *reader) pageLimit() int32 { return cmp.Or(r.narrowed.limit, r.limit) }

@@ -283,12 +283,7 @@ func (w *worker) take(ctx context.Context, pg page) error {
 		// After the first kept record every record is kept, so a later change
 		// of an item is never dropped. Only kept records move the position.
 		w.dropBefore = time.Time{}
-		for i := len(recs) - 1; i >= 0; i-- {
-			if recs[i].Sequence.Valid() {
-				w.skipTo = kept(recs[i].Sequence)
-				break
-			}
-		}
+		w.skipTo = lastIn(recs, w.skipTo)
 		recs = w.ahead.Unsettled(recs)
 		w.gauge.observe() // what comes now waits from now on
 		rest -= w.pos.Add(recs)

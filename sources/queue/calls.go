@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,24 +32,19 @@ type change struct {
 func (s *source) newCalls(writes context.Context) calls {
 	o := batch.Options{MaxItems: maxBatch, InFlight: 8, Linger: 5 * time.Millisecond, Timeout: s.c.o.CallTimeout}
 	return calls{
-		deletes: batch.New(func(ctx context.Context, handles []string) []error {
-			ctx, cancel := endedBy(ctx, writes)
-			defer cancel()
-			return s.deleteBatch(ctx, handles)
-		}, nil, o),
-		changes: batch.New(func(ctx context.Context, cs []change) []error {
-			ctx, cancel := endedBy(ctx, writes)
-			defer cancel()
-			return s.changeBatch(ctx, cs)
-		}, nil, o),
+		deletes: batch.New(endedBy(writes, s.deleteBatch), nil, o),
+		changes: batch.New(endedBy(writes, s.changeBatch), nil, o),
 	}
 }
 
-// endedBy returns ctx, which also ends with other.
-func endedBy(ctx, other context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(other, cancel)
-	return ctx, func() { stop(); cancel() }
+// endedBy returns call with a context that also ends with other.
+func endedBy[T any](other context.Context, call func(context.Context, []T) []error) func(context.Context, []T) []error {
+	return func(ctx context.Context, items []T) []error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(other, cancel)()
+		return call(ctx, items)
+	}
 }
 
 func (s *source) deleteBatch(ctx context.Context, handles []string) []error {
@@ -89,15 +86,12 @@ func (s *source) changeBatch(ctx context.Context, cs []change) []error {
 // seconds rounds d up.
 func seconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
+var errUnanswered = errors.New("SQS answered the request, but said nothing about this message")
+
 // answered matches a response to the n entries of a request. Even with status 200
 // it may refuse or omit some.
 func (s *source) answered(call string, n int, start time.Time, done []*string, refused []types.BatchResultErrorEntry, err error, hook func(string, Call)) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		if errs[i] = err; err == nil {
-			errs[i] = errors.New("SQS answered the request, but said nothing about this message")
-		}
-	}
+	errs := slices.Repeat([]error{cmp.Or(err, errUnanswered)}, n)
 	index := func(id *string) (int, bool) {
 		i, err := strconv.Atoi(aws.ToString(id))
 		return i, err == nil && i >= 0 && i < n

@@ -94,9 +94,6 @@ func (h *health) call(name string, err error) {
 		t.since = now
 	}
 	t.err, t.last = err, now
-	if h.calls == nil {
-		h.calls = make(map[string]trouble)
-	}
 	h.calls[name] = t
 }
 

@@ -130,24 +130,17 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	set(&o.Concurrency, 64)
-	set(&o.MaxReceives, 16)
-	set(&o.Visibility, time.Minute)
-	set(&o.Wait, maxWait)
-	set(&o.Backoff, time.Second)
-	set(&o.MaxBackoff, max(15*time.Minute, o.Backoff))
-	set(&o.CallTimeout, 10*time.Second)
-	set(&o.StartTimeout, 5*time.Second)
-	set(&o.Grace, 25*time.Second)
+	o.Concurrency = cmp.Or(o.Concurrency, 64)
+	o.MaxReceives = cmp.Or(o.MaxReceives, 16)
+	o.Visibility = cmp.Or(o.Visibility, time.Minute)
+	o.Wait = cmp.Or(o.Wait, maxWait)
+	o.Backoff = cmp.Or(o.Backoff, time.Second)
+	o.MaxBackoff = cmp.Or(o.MaxBackoff, max(15*time.Minute, o.Backoff))
+	o.CallTimeout = cmp.Or(o.CallTimeout, 10*time.Second)
+	o.StartTimeout = cmp.Or(o.StartTimeout, 5*time.Second)
+	o.Grace = cmp.Or(o.Grace, 25*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
-}
-
-func set[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // validate checks options after defaults were set.

@@ -49,7 +49,7 @@ func newSource(c *Consumer, cfg aws.Config, queue string) (*source, error) {
 	}
 	s := &source{
 		c: c, name: at.Name, url: at.URL, where: at.Where, fifo: at.FIFO, client: at.Client,
-		region: cfg.Region, retention: retentionOf,
+		region: cfg.Region, retention: retentionOf, health: health{calls: make(map[string]trouble)},
 	}
 	s.hand = newHand(c.o.Concurrency)
 	s.judge = newJudge(2 * c.o.MaxBackoff)

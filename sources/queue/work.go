@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -183,9 +184,7 @@ func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 	default:
 		return verdict{lost: true}
 	}
-	if err == nil {
-		err = submitErr
-	}
+	err = cmp.Or(err, submitErr)
 	if last.rec == nil || errors.Is(err, errLapsed) { // it was not called
 		return verdict{end: EndReturned, lost: s.hand.lapsed(m)}
 	}
@@ -218,9 +217,9 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 		attrs[1] = last.route.Name
 		route.Attempts, route.Backoff, route.MaxBackoff = last.route.Attempts, last.route.Backoff, last.route.MaxBackoff
 	}
-	set(&route.Attempts, o.MaxReceives)
-	set(&route.Backoff, o.Backoff)
-	set(&route.MaxBackoff, max(o.MaxBackoff, route.Backoff))
+	route.Attempts = cmp.Or(route.Attempts, o.MaxReceives)
+	route.Backoff = cmp.Or(route.Backoff, o.Backoff)
+	route.MaxBackoff = cmp.Or(route.MaxBackoff, max(o.MaxBackoff, route.Backoff))
 	if sluice.IsPermanent(last.err) && o.DeadLetter == nil {
 		after := route.MaxBackoff
 		s.log().Error("a message failed for good and is not parked: it comes again, until the queue's redrive policy or retention takes it", append(attrs, "retryIn", after)...)

@@ -47,7 +47,11 @@ func check(path string, o Options) (*checker, error) {
 			return fmt.Errorf("%w: it has %d bytes of %d", errDamaged, info.Size(), tx.Size())
 		}
 		size := int64(db.Info().PageSize)
-		c = newChecker(o.reader(positionsPart, file), size, uint64(tx.Size()/size), uint64(tx.ID()))
+		pages := uint64(tx.Size() / size)
+		c = &checker{
+			file: o.reader(positionsPart, file), pageSize: size, pages: pages, tx: uint64(tx.ID()),
+			free: newPageSet(pages), seen: newPageSet(pages), stop: new(atomic.Bool),
+		}
 		if err := c.positions(uint64(tx.Cursor().Bucket().RootPage())); err != nil {
 			return fmt.Errorf("%w: %w", errDamaged, err)
 		}
@@ -87,13 +91,6 @@ func (c *checker) has(id uint64) bool { return id >= 2 && id < c.pages }
 func (c *checker) read(b []byte, at int64) error {
 	_, err := c.file.ReadAt(b, at)
 	return err
-}
-
-func newChecker(file io.ReaderAt, pageSize int64, pages, tx uint64) *checker {
-	return &checker{
-		file: file, pageSize: pageSize, pages: pages, tx: tx,
-		free: newPageSet(pages), seen: newPageSet(pages), stop: new(atomic.Bool),
-	}
 }
 
 const (

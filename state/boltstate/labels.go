@@ -87,11 +87,7 @@ func (s *Store) unlabelled(ctx context.Context, app, after string) (bare []state
 		if err := s.letters.look(ids, after, page); err != nil {
 			return err
 		}
-		c := ids.Cursor()
-		id, value := c.Seek([]byte(after))
-		if string(id) == after {
-			id, value = c.Next()
-		}
+		c, id, value := behind(ids, after)
 		for n := 0; id != nil && n < page; n++ {
 			last = string(id)
 			label := value

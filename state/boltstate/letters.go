@@ -40,10 +40,7 @@ func (s *Store) changeLetters(ctx context.Context, doing string, change func(*bb
 	if err == nil {
 		err = s.db.Batch(change)
 	}
-	if err != nil {
-		return s.explain(doing, err)
-	}
-	return nil
+	return s.explain(doing, err)
 }
 
 // GetLetter implements state.Letters.
@@ -51,22 +48,15 @@ func (s *Store) GetLetter(ctx context.Context, app, id string) (data []byte, ok 
 	if err := errors.Join(ctx.Err(), staterules.Letter(app, id)); err != nil {
 		return nil, false, err
 	}
-	err = s.db.View(func(tx *bbolt.Tx) error {
-		b := find(tx, []byte(app), lettersBucket)
-		if b == nil {
-			return nil
-		}
+	err = s.db.View(in(appPath(app, lettersBucket), func(b *bbolt.Bucket) error {
 		if err := s.letters.look(b, id, 0); err != nil {
 			return err
 		}
 		v := b.Get([]byte(id))
 		data, ok = bytes.Clone(v), v != nil
 		return nil
-	})
-	if err != nil {
-		return nil, false, s.explain("read dead letter "+id, err)
-	}
-	return data, ok, nil
+	}))
+	return data, ok, s.explain("read dead letter "+id, err)
 }
 
 // ListLetters implements state.Letters.
@@ -86,28 +76,27 @@ func (s *Store) list(ctx context.Context, bucket []byte, app, after string, limi
 		return nil, err
 	}
 	var letters []state.Letter
-	err := s.db.View(func(tx *bbolt.Tx) error {
-		b := find(tx, []byte(app), bucket)
-		if b == nil {
-			return nil
-		}
+	err := s.db.View(in(appPath(app, bucket), func(b *bbolt.Bucket) error {
 		if err := s.letters.look(b, after, limit); err != nil {
 			return err
 		}
-		c := b.Cursor()
-		id, data := c.Seek([]byte(after))
-		if string(id) == after {
-			id, data = c.Next()
-		}
+		c, id, data := behind(b, after)
 		for ; id != nil && len(letters) < limit; id, data = c.Next() {
 			letters = append(letters, state.Letter{ID: string(id), Data: copied(data)})
 		}
 		return nil
-	})
-	if err != nil {
-		return nil, s.explain("list dead letters", err)
+	}))
+	return letters, s.explain("list dead letters", err)
+}
+
+// behind returns a cursor at the first key of b that is greater than after.
+func behind(b *bbolt.Bucket, after string) (c *bbolt.Cursor, key, value []byte) {
+	c = b.Cursor()
+	key, value = c.Seek([]byte(after))
+	if string(key) == after {
+		key, value = c.Next()
 	}
-	return letters, nil
+	return c, key, value
 }
 
 // DeleteLetter implements state.Letters.

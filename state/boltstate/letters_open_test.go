@@ -204,7 +204,7 @@ func TestChecksAgainWhatHasChanged(t *testing.T) {
 	fill(t, path, 300, 2500)
 	checks := 0
 	s := &Store{path: path}
-	if err := s.open(Options{}.withDefaults(), func(path string, o Options) (*checker, error) {
+	if err := s.open(Options{LockTimeout: 5 * time.Second}, func(path string, o Options) (*checker, error) {
 		c, err := check(path, o)
 		if checks++; checks == 1 {
 			other := open(t, path)

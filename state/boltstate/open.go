@@ -11,6 +11,7 @@
 package boltstate
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,20 +39,6 @@ type Options struct {
 	LockTimeout time.Duration
 
 	through func(part string, file io.ReaderAt) io.ReaderAt // for tests: wraps the file for the reads of checks
-}
-
-func (o Options) withDefaults() Options {
-	if o.LockTimeout == 0 {
-		o.LockTimeout = 5 * time.Second
-	}
-	return o
-}
-
-func (o Options) validate() error {
-	if o.LockTimeout < 0 {
-		return fmt.Errorf("boltstate: LockTimeout is %v: it must be positive, or 0 for 5 s", o.LockTimeout)
-	}
-	return nil
 }
 
 // Store is a state.Store, state.Labels and state.Values in a file.
@@ -89,10 +76,10 @@ var (
 // names the process. Open does not read dead letters. If they are damaged, Open
 // succeeds and every call for letters fails; see [Store.DamagedLetters].
 func Open(path string, o Options) (*Store, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
+	if o.LockTimeout < 0 {
+		return nil, fmt.Errorf("boltstate: LockTimeout is %v: it must be positive, or 0 for 5 s", o.LockTimeout)
 	}
-	o = o.withDefaults()
+	o.LockTimeout = cmp.Or(o.LockTimeout, 5*time.Second)
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("state file %q: %w", path, err)
@@ -239,10 +226,7 @@ func (s *Store) adopt() error {
 	case !empty:
 		return fmt.Errorf("file %s is a bbolt file of another program, or is damaged: name another state file, or restore a copy of this one", s.path)
 	}
-	if err := s.db.Update(mark); err != nil {
-		return s.explain("create", err)
-	}
-	return nil
+	return s.explain("create", s.db.Update(mark))
 }
 
 // Path returns the absolute path of the file.
@@ -252,10 +236,7 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) Close() error {
 	// Remove it while the lock is held, so that another process's file stays.
 	_ = os.Remove(s.holderPath())
-	if err := s.close(); err != nil {
-		return s.explain("close", err)
-	}
-	return nil
+	return s.explain("close", s.close())
 }
 
 func (s *Store) holderPath() string { return s.path + ".holder" }
@@ -286,10 +267,13 @@ func (s *Store) explainOpen(o Options, err error) error {
 	return s.explain("open", err)
 }
 
-// explain adds the failed action to err, and advice for known errors.
+// explain adds the failed action to err, and advice for known errors. It returns nil
+// for nil.
 func (s *Store) explain(doing string, err error) error {
 	advice := ""
 	switch {
+	case err == nil:
+		return nil
 	case is(err, syscall.ENOSPC), is(err, syscall.EDQUOT):
 		advice = ": make room on its disk; nothing was stored"
 	case is(err, syscall.EFBIG):

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -53,6 +54,16 @@ func find(tx *bbolt.Tx, path ...[]byte) *bbolt.Bucket {
 	return b
 }
 
+// in returns a transaction that calls do with a bucket, unless the bucket does not exist.
+func in(path [][]byte, do func(*bbolt.Bucket) error) func(*bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		if b := find(tx, path...); b != nil {
+			return do(b)
+		}
+		return nil
+	}
+}
+
 // grow descends to a bucket and creates missing ones.
 func grow(tx *bbolt.Tx, path ...[]byte) (*bbolt.Bucket, error) {
 	b, err := tx.CreateBucketIfNotExists(appsBucket)
@@ -65,26 +76,29 @@ func grow(tx *bbolt.Tx, path ...[]byte) (*bbolt.Bucket, error) {
 	return b, err
 }
 
+func appPath(app string, more ...[]byte) [][]byte { return append([][]byte{[]byte(app)}, more...) }
+
 func streamPath(s state.Stream, more ...[]byte) [][]byte {
-	return append([][]byte{[]byte(s.Application), streamsBucket, []byte(s.ARN)}, more...)
+	return appPath(s.Application, append([][]byte{streamsBucket, []byte(s.ARN)}, more...)...)
 }
 
-func getShard(b *bbolt.Bucket, id string) (sh state.Shard, ok bool, err error) {
+// getShard returns the zero Shard if it is not stored.
+func getShard(b *bbolt.Bucket, id string) (state.Shard, error) {
 	if b == nil {
-		return state.Shard{}, false, nil
+		return state.Shard{}, nil
 	}
 	data := b.Get([]byte(id))
 	if data == nil {
-		return state.Shard{}, false, nil
+		return state.Shard{}, nil
 	}
 	var v storedShard
 	if err := json.Unmarshal(data, &v); err != nil {
-		return state.Shard{}, false, fmt.Errorf("shard %s: %w", id, err)
+		return state.Shard{}, fmt.Errorf("shard %s: %w", id, err)
 	}
 	return state.Shard{
 		ID: id, Parent: v.Parent, Owner: v.Owner, Epoch: v.Epoch,
 		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished, Ahead: v.Ahead},
-	}, true, nil
+	}, nil
 }
 
 func putShard(b *bbolt.Bucket, sh state.Shard) error {
@@ -98,6 +112,14 @@ func putShard(b *bbolt.Bucket, sh state.Shard) error {
 	return b.Put([]byte(sh.ID), data)
 }
 
+func putStart(b *bbolt.Bucket, start state.Start) error {
+	data, err := json.Marshal(storedStart(start))
+	if err != nil {
+		return err
+	}
+	return b.Put(startKey, data)
+}
+
 // Start implements state.Store.
 func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (state.Start, error) {
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
@@ -105,22 +127,18 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 	}
 	var have storedStart
 	found := false
-	read := func(tx *bbolt.Tx) error {
-		b := find(tx, streamPath(st)...)
-		if b == nil {
-			return nil
-		}
+	read := in(streamPath(st), func(b *bbolt.Bucket) error {
 		data := b.Get(startKey)
 		if found = data != nil; !found {
 			return nil
 		}
 		return json.Unmarshal(data, &have)
-	}
+	})
 	if err := s.db.View(read); err != nil {
 		return state.Start{}, s.explain("read the start of "+st.ARN, err)
 	}
 	if found {
-		return state.Start{Position: have.Position, At: have.At}, nil
+		return state.Start(have), nil
 	}
 	if want == (state.Start{}) {
 		return state.Start{}, state.ErrNoStart
@@ -132,21 +150,17 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 		if err := read(tx); err != nil || found { // another caller was first
 			return err
 		}
-		have = storedStart{Position: want.Position, At: want.At}
-		data, err := json.Marshal(have)
-		if err != nil {
-			return err
-		}
+		have = storedStart(want)
 		b, err := grow(tx, streamPath(st)...)
 		if err != nil {
 			return err
 		}
-		return b.Put(startKey, data)
+		return putStart(b, want)
 	})
 	if err != nil {
 		return state.Start{}, s.explain("store the start of "+st.ARN, err)
 	}
-	return state.Start{Position: have.Position, At: have.At}, nil
+	return state.Start(have), nil
 }
 
 // Streams implements state.Store.
@@ -155,20 +169,13 @@ func (s *Store) Streams(ctx context.Context, app string) ([]state.Stream, error)
 		return nil, err
 	}
 	var all []state.Stream
-	err := s.db.View(func(tx *bbolt.Tx) error {
-		b := find(tx, []byte(app), streamsBucket)
-		if b == nil {
-			return nil
-		}
+	err := s.db.View(in(appPath(app, streamsBucket), func(b *bbolt.Bucket) error {
 		return b.ForEachBucket(func(arn []byte) error {
 			all = append(all, state.Stream{Application: app, ARN: string(arn)})
 			return nil
 		})
-	})
-	if err != nil {
-		return nil, s.explain("list the streams of "+app, err)
-	}
-	return all, nil
+	}))
+	return all, s.explain("list the streams of "+app, err)
 }
 
 // Shards implements state.Store; they are ordered by id.
@@ -177,17 +184,13 @@ func (s *Store) Shards(ctx context.Context, st state.Stream) ([]state.Shard, err
 		return nil, err
 	}
 	var shards []state.Shard
-	err := s.db.View(func(tx *bbolt.Tx) error {
-		b := find(tx, streamPath(st, shardsBucket)...)
-		if b == nil {
-			return nil
-		}
+	err := s.db.View(in(streamPath(st, shardsBucket), func(b *bbolt.Bucket) error {
 		return b.ForEach(func(id, _ []byte) error {
-			sh, _, err := getShard(b, string(id))
+			sh, err := getShard(b, string(id))
 			shards = append(shards, sh)
 			return err
 		})
-	})
+	}))
 	if err != nil {
 		return nil, s.explain("list the shards of "+st.ARN, err)
 	}
@@ -205,7 +208,7 @@ func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string)
 	if len(shardIDs) == 0 {
 		return nil
 	}
-	err := s.db.Update(func(tx *bbolt.Tx) error {
+	return s.explain("store finished shards of "+st.ARN, s.db.Update(func(tx *bbolt.Tx) error {
 		b, err := grow(tx, streamPath(st, shardsBucket)...)
 		if err != nil {
 			return err
@@ -219,11 +222,7 @@ func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string)
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		return s.explain("store finished shards of "+st.ARN, err)
-	}
-	return nil
+	}))
 }
 
 // Claim implements state.Store. Concurrent calls share a commit.
@@ -245,7 +244,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 		if err != nil {
 			return err
 		}
-		sh, _, err := getShard(b, shardID)
+		sh, err := getShard(b, shardID)
 		if err != nil {
 			return err
 		}
@@ -255,7 +254,7 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 		}
 		above := state.Shard{}
 		if name := cmp.Or(parent, sh.Parent); name != "" {
-			if above, _, err = getShard(b, name); err != nil {
+			if above, err = getShard(b, name); err != nil {
 				return err
 			}
 			above.ID = name
@@ -281,19 +280,14 @@ func (s *Store) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
 	}
 	errs := make([]error, len(cs))
 	failed := false
-	all := func(err error) []error {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
+	all := func(err error) []error { return slices.Repeat([]error{err}, len(cs)) }
 	if err := ctx.Err(); err != nil {
 		return all(err)
 	}
 	err := s.db.Update(func(tx *bbolt.Tx) error {
 		for i, c := range cs {
 			b := find(tx, streamPath(c.Lease.Stream, shardsBucket)...)
-			sh, _, err := getShard(b, c.Lease.ShardID)
+			sh, err := getShard(b, c.Lease.ShardID)
 			if err != nil {
 				return err
 			}
@@ -324,7 +318,7 @@ func (s *Store) Release(ctx context.Context, l state.Lease) error {
 	var lost error
 	err := s.db.Batch(func(tx *bbolt.Tx) error {
 		b := find(tx, streamPath(l.Stream, shardsBucket)...)
-		sh, _, err := getShard(b, l.ShardID)
+		sh, err := getShard(b, l.ShardID)
 		if err != nil {
 			return err
 		}
@@ -348,26 +342,18 @@ func (s *Store) Forget(ctx context.Context, st state.Stream, shardIDs ...string)
 	if len(shardIDs) == 0 {
 		return nil
 	}
-	err := s.db.Update(func(tx *bbolt.Tx) error {
-		b := find(tx, streamPath(st, shardsBucket)...)
+	return s.explain("forget finished shards of "+st.ARN, s.db.Update(in(streamPath(st, shardsBucket), func(b *bbolt.Bucket) error {
 		for _, id := range shardIDs {
-			sh, ok, err := getShard(b, id)
+			sh, err := getShard(b, id)
+			if err == nil && sh.Forgettable(s.owners.Living) {
+				err = b.Delete([]byte(id))
+			}
 			if err != nil {
-				return err
-			}
-			if !ok || !sh.Forgettable(s.owners.Living) {
-				continue
-			}
-			if err := b.Delete([]byte(id)); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		return s.explain("forget finished shards of "+st.ARN, err)
-	}
-	return nil
+	})))
 }
 
 // Heartbeat implements state.Store. It concerns this process only: a later process

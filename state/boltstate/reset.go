@@ -2,7 +2,6 @@ package boltstate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"go.etcd.io/bbolt"
@@ -16,16 +15,13 @@ func (s *Store) Applications(ctx context.Context) (names []string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	err = s.db.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(appsBucket).ForEachBucket(func(name []byte) error {
+	err = s.db.View(in(nil, func(b *bbolt.Bucket) error {
+		return b.ForEachBucket(func(name []byte) error {
 			names = append(names, string(name))
 			return nil
 		})
-	})
-	if err != nil {
-		return nil, s.explain("list the applications", err)
-	}
-	return names, nil
+	}))
+	return names, s.explain("list the applications", err)
 }
 
 // ResetShards deletes the positions of shards: each starts from its beginning. It
@@ -34,22 +30,14 @@ func (s *Store) ResetShards(ctx context.Context, st state.Stream, shardIDs ...st
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return err
 	}
-	err := s.db.Update(func(tx *bbolt.Tx) error {
-		b := find(tx, streamPath(st, shardsBucket)...)
-		if b == nil {
-			return nil
-		}
+	return s.explain("reset shards of "+st.ARN, s.db.Update(in(streamPath(st, shardsBucket), func(b *bbolt.Bucket) error {
 		for _, id := range shardIDs {
 			if err := b.Delete([]byte(id)); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		return s.explain("reset shards of "+st.ARN, err)
-	}
-	return nil
+	})))
 }
 
 // ResetStream deletes a stream and stores its new start in the same transaction.
@@ -64,11 +52,7 @@ func (s *Store) ResetStream(ctx context.Context, st state.Stream, start state.St
 			return err
 		}
 	}
-	err := s.db.Update(func(tx *bbolt.Tx) error {
-		streams := find(tx, []byte(st.Application), streamsBucket)
-		if streams == nil {
-			return nil
-		}
+	return s.explain("reset "+st.ARN, s.db.Update(in(appPath(st.Application, streamsBucket), func(streams *bbolt.Bucket) error {
 		if err := streams.DeleteBucket([]byte(st.ARN)); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
 			return err
 		}
@@ -79,14 +63,6 @@ func (s *Store) ResetStream(ctx context.Context, st state.Stream, start state.St
 		if err != nil {
 			return err
 		}
-		data, err := json.Marshal(storedStart{Position: start.Position, At: start.At})
-		if err != nil {
-			return err
-		}
-		return b.Put(startKey, data)
-	})
-	if err != nil {
-		return s.explain("reset "+st.ARN, err)
-	}
-	return nil
+		return putStart(b, start)
+	})))
 }

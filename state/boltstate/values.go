@@ -19,17 +19,13 @@ func (s *Store) PutValue(ctx context.Context, app, name string, data []byte) err
 	if err := errors.Join(ctx.Err(), staterules.Value(app, name, data)); err != nil {
 		return err
 	}
-	err := s.db.Batch(func(tx *bbolt.Tx) error {
+	return s.explain("store value "+name, s.db.Batch(func(tx *bbolt.Tx) error {
 		b, err := grow(tx, []byte(app), valuesBucket)
 		if err != nil {
 			return err
 		}
 		return b.Put([]byte(name), data)
-	})
-	if err != nil {
-		return s.explain("store value "+name, err)
-	}
-	return nil
+	}))
 }
 
 // GetValue implements state.Values.
@@ -37,17 +33,12 @@ func (s *Store) GetValue(ctx context.Context, app, name string) (data []byte, ok
 	if err := errors.Join(ctx.Err(), staterules.Value(app, name, nil)); err != nil {
 		return nil, false, err
 	}
-	err = s.db.View(func(tx *bbolt.Tx) error {
-		if b := find(tx, []byte(app), valuesBucket); b != nil {
-			v := b.Get([]byte(name))
-			data, ok = bytes.Clone(v), v != nil
-		}
+	err = s.db.View(in(appPath(app, valuesBucket), func(b *bbolt.Bucket) error {
+		v := b.Get([]byte(name))
+		data, ok = bytes.Clone(v), v != nil
 		return nil
-	})
-	if err != nil {
-		return nil, false, s.explain("read value "+name, err)
-	}
-	return data, ok, nil
+	}))
+	return data, ok, s.explain("read value "+name, err)
 }
 
 // ListValues implements state.Values.
@@ -56,21 +47,14 @@ func (s *Store) ListValues(ctx context.Context, app, prefix string) ([]state.Val
 		return nil, err
 	}
 	var values []state.Value
-	err := s.db.View(func(tx *bbolt.Tx) error {
-		b := find(tx, []byte(app), valuesBucket)
-		if b == nil {
-			return nil
-		}
+	err := s.db.View(in(appPath(app, valuesBucket), func(b *bbolt.Bucket) error {
 		c := b.Cursor()
 		for name, data := c.Seek([]byte(prefix)); bytes.HasPrefix(name, []byte(prefix)) && name != nil; name, data = c.Next() {
 			values = append(values, state.Value{Name: string(name), Data: bytes.Clone(data)})
 		}
 		return nil
-	})
-	if err != nil {
-		return nil, s.explain("list values", err)
-	}
-	return values, nil
+	}))
+	return values, s.explain("list values", err)
 }
 
 // DeleteValue implements state.Values.
@@ -78,14 +62,7 @@ func (s *Store) DeleteValue(ctx context.Context, app, name string) error {
 	if err := errors.Join(ctx.Err(), staterules.Value(app, name, nil)); err != nil {
 		return err
 	}
-	err := s.db.Batch(func(tx *bbolt.Tx) error {
-		if b := find(tx, []byte(app), valuesBucket); b != nil {
-			return b.Delete([]byte(name))
-		}
-		return nil
-	})
-	if err != nil {
-		return s.explain("delete value "+name, err)
-	}
-	return nil
+	return s.explain("delete value "+name, s.db.Batch(in(appPath(app, valuesBucket), func(b *bbolt.Bucket) error {
+		return b.Delete([]byte(name))
+	})))
 }

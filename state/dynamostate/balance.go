@@ -277,7 +277,7 @@ func (s *Store) giftsOf(o *others, app, owner string, leaving bool) map[string][
 	var loads []load
 	youngest := o.began
 	for name, l := range o.living {
-		if !own[name] && !avoid[name] {
+		if !own[name] && avoid[name].IsZero() {
 			loads = append(loads, l)
 			if first := o.seen[name].first; first.After(youngest) {
 				youngest = first
@@ -334,15 +334,11 @@ func (s *Store) give(leases []state.Lease, to string) {
 }
 
 // avoided returns the members that did not take an offer lately.
-func (s *Store) avoided() map[string]bool {
+func (s *Store) avoided() map[string]time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.avoid, func(_ string, since time.Time) bool { return time.Since(since) > avoidFor })
-	avoid := make(map[string]bool)
-	for name := range s.avoid {
-		avoid[name] = true
-	}
-	return avoid
+	return maps.Clone(s.avoid)
 }
 
 // heldLease is a lease of an own member.

@@ -23,8 +23,8 @@ func TestDeadlyShard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var sh storedShard
-		if err := decode(row, &sh); err != nil {
+		sh, err := decode[storedShard](row)
+		if err != nil {
 			t.Fatal(err)
 		}
 		sh.Beat = 60

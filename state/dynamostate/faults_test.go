@@ -273,8 +273,7 @@ func TestRowsOfOtherReleases(t *testing.T) {
 	if errs := s.Checkpoint(t.Context(), []state.Checkpoint{{Lease: lease, Position: at(1)}}); errs != nil {
 		t.Fatal(errs)
 	}
-	var have addition
-	if err := decode(stored(), &have); err != nil || have.Load != 7 {
+	if have, err := decode[addition](stored()); err != nil || have.Load != 7 {
 		t.Errorf("what a newer release added is %+v, %v", have, err)
 	}
 	newer := encode(struct{}{})

@@ -166,7 +166,7 @@ func TestOfferThatIsNotTaken(t *testing.T) {
 	if _, err := s.Claim(t.Context(), stream, testShard, "", "me"); err != nil {
 		t.Fatal(err)
 	}
-	if !s.avoided()["idle"] || len(s.leasesOf("app", "me")) != 1 {
+	if s.avoided()["idle"].IsZero() || len(s.leasesOf("app", "me")) != 1 {
 		t.Errorf("after it came back: avoided %v, leases %v", s.avoided(), s.leasesOf("app", "me"))
 	}
 }

@@ -187,16 +187,17 @@ func (r *reader) Write(ctx context.Context, seen rows.Row, set map[string]types.
 func (f *readings) wrote(seen, row rows.Row) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var before, v storedShard
-	var data storedValue
+	v, shardErr := decode[storedShard](row)
+	before, beforeErr := decode[storedShard](seen)
+	data, dataErr := decode[storedValue](row)
 	switch {
-	case strings.HasPrefix(row.Partition, "shards#") && decode(row, &v) == nil && decode(seen, &before) == nil && v.Finished && !before.Finished:
+	case strings.HasPrefix(row.Partition, "shards#") && shardErr == nil && beforeErr == nil && v.Finished && !before.Finished:
 		segment := row.Sort[len(row.Sort)-3:]
 		if f.finished[segment] != "" && f.ends == 0 {
 			f.t.Errorf("segment %s is finished twice", segment)
 		}
 		f.finished[segment] = v.Owner
-	case strings.HasPrefix(row.Partition, "values#") && decode(row, &data) == nil && strings.Contains(string(data.Data), `"generation"`):
+	case strings.HasPrefix(row.Partition, "values#") && dataErr == nil && strings.Contains(string(data.Data), `"generation"`):
 		if strings.Contains(string(data.Data), `"finished"`) {
 			f.ends++
 		} else {

@@ -109,11 +109,7 @@ func (s *Store) settle(ctx context.Context, app string, row rows.Row, next store
 	if err != nil || len(next.Leave) == 0 && !next.Missing {
 		return err
 	}
-	err = s.clear(ctx, app, row, next)
-	if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-		return nil
-	}
-	return err
+	return unlessChanged(s.clear(ctx, app, row, next))
 }
 
 // clear deletes the parts that a letter leaves, and notes that they are deleted.
@@ -140,16 +136,12 @@ func (s *Store) clear(ctx context.Context, app string, row rows.Row, next stored
 // another writer comes between.
 func (s *Store) changeLetter(ctx context.Context, app, id string, change func(rows.Row, storedLetter) error) error {
 	for {
-		row, err := s.rows.Get(ctx, letterKey(app, id))
+		row, have, err := fetch[storedLetter](ctx, s.rows, letterKey(app, id))
 		if err != nil {
 			return err
 		}
-		var have storedLetter
-		if err := decode(row, &have); err != nil {
-			return err
-		}
 		err = change(row, have)
-		if c := (*rows.ChangedError)(nil); !errors.As(err, &c) {
+		if _, ok := errors.AsType[*rows.ChangedError](err); !ok { // else of its row, or of a part's
 			return err
 		}
 	}
@@ -171,8 +163,8 @@ func (s *Store) GetLetter(ctx context.Context, app, id string) ([]byte, bool, er
 // the row anew.
 func (s *Store) read(ctx context.Context, app string, row rows.Row) ([]byte, bool, error) {
 	for {
-		var l storedLetter
-		if err := decode(row, &l); err != nil || !row.Exists() || l.Missing {
+		l, err := decode[storedLetter](row)
+		if err != nil || !row.Exists() || l.Missing {
 			return nil, false, err
 		}
 		if l.Parts == "" {
@@ -186,8 +178,8 @@ func (s *Store) read(ctx context.Context, app string, row rows.Row) ([]byte, boo
 			if part.Sort != partName(l.Parts, n) {
 				break
 			}
-			var p storedPart
-			if err := decode(part, &p); err != nil {
+			p, err := decode[storedPart](part)
+			if err != nil {
 				return nil, false, err
 			}
 			data = append(data, p.Data...)
@@ -209,34 +201,31 @@ func (s *Store) read(ctx context.Context, app string, row rows.Row) ([]byte, boo
 
 // ListLetters implements [state.Letters].
 func (s *Store) ListLetters(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-	var all []state.Letter
-	err := s.eachLetter(ctx, app, after, limit, func(row rows.Row, _ storedLetter) (bool, error) {
-		data, ok, err := s.read(ctx, app, row)
-		if ok {
-			all = append(all, state.Letter{ID: row.Sort, Data: data})
-		}
-		return ok, err
-	})
-	return all, err
+	return s.list(ctx, app, after, limit, func(row rows.Row, _ storedLetter) ([]byte, bool, error) { return s.read(ctx, app, row) })
 }
 
 // ListLabels implements [state.Labels].
 func (s *Store) ListLabels(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-	var all []state.Letter
-	err := s.eachLetter(ctx, app, after, limit, func(row rows.Row, l storedLetter) (bool, error) {
-		all = append(all, state.Letter{ID: row.Sort, Data: l.Label})
-		return true, nil
-	})
-	return all, err
+	return s.list(ctx, app, after, limit, func(_ rows.Row, l storedLetter) ([]byte, bool, error) { return l.Label, true, nil })
 }
 
 // ListLetterHeads is ListLetters with at most the first most bytes of each letter, of a
 // large letter at most 4 KB. It reads no parts.
 func (s *Store) ListLetterHeads(ctx context.Context, app, after string, limit, most int) ([]state.Letter, error) {
-	var all []state.Letter
-	err := s.eachLetter(ctx, app, after, limit, func(row rows.Row, l storedLetter) (bool, error) {
-		all = append(all, state.Letter{ID: row.Sort, Data: l.Data[:min(most, len(l.Data))]})
-		return true, nil
+	return s.list(ctx, app, after, limit, func(_ rows.Row, l storedLetter) ([]byte, bool, error) {
+		return l.Data[:min(most, len(l.Data))], true, nil
+	})
+}
+
+// list lists what of returns of the letters after an id. Those of which it returns
+// nothing do not count.
+func (s *Store) list(ctx context.Context, app, after string, limit int, of func(rows.Row, storedLetter) ([]byte, bool, error)) (all []state.Letter, err error) {
+	err = s.eachLetter(ctx, app, after, limit, func(row rows.Row, l storedLetter) (bool, error) {
+		data, ok, err := of(row, l)
+		if ok {
+			all = append(all, state.Letter{ID: row.Sort, Data: data})
+		}
+		return ok, err
 	})
 	return all, err
 }
@@ -247,18 +236,14 @@ func (s *Store) eachLetter(ctx context.Context, app, after string, limit int, do
 	if err := errors.Join(ctx.Err(), staterules.Letter(app, "any")); err != nil || limit <= 0 {
 		return err
 	}
-	for row, err := range s.rows.List(ctx, lettersOf(app), after, min(limit, 1000)) {
+	for l, err := range list[storedLetter](ctx, s.rows, lettersOf(app), after, min(limit, 1000)) {
 		if err != nil {
 			return err
 		}
-		var l storedLetter
-		if err := decode(row, &l); err != nil {
-			return err
-		}
-		if l.Missing {
+		if l.v.Missing {
 			continue
 		}
-		counted, err := do(row, l)
+		counted, err := do(l.row, l.v)
 		if err != nil {
 			return err
 		}
@@ -288,10 +273,7 @@ func (s *Store) LabelLetters(ctx context.Context, app string, label func(id stri
 		_, err = s.rows.Write(ctx, row, encode(struct {
 			Label []byte `dynamodbav:"label"`
 		}{l.Label}))
-		if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-			return true, nil // whoever wrote it has labelled it, or the next call does
-		}
-		return true, err
+		return true, unlessChanged(err) // whoever wrote it has labelled it, or the next call does
 	})
 }
 

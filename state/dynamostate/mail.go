@@ -45,9 +45,6 @@ func (m *members) receive(o *ownMember, have storedMember) {
 	defer m.mu.Unlock()
 	for arn, ids := range have.Offers {
 		for _, id := range ids {
-			if m.offered == nil {
-				m.offered = make(map[rows.Key]offer)
-			}
 			m.offered[shardKey(state.Stream{Application: o.app, ARN: arn}, id)] = offer{o.row.Sort, time.Now()}
 		}
 	}

@@ -98,9 +98,6 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 		m.mu.Unlock()
 		return errClosed
 	}
-	if m.own == nil {
-		m.own = make(map[rows.Key]*ownMember)
-	}
 	o := m.own[k]
 	if o == nil {
 		o = &ownMember{mu: newLock(), app: app, row: rows.Row{Key: k}}
@@ -128,8 +125,8 @@ func (m *members) join(ctx context.Context, app, owner string) error {
 	}
 	row, err := m.rows.Get(ctx, k)
 	for err == nil {
-		var have storedMember
-		if err := decode(row, &have); err != nil {
+		have, err := decode[storedMember](row)
+		if err != nil {
 			return err
 		}
 		switch {
@@ -289,8 +286,8 @@ func (m *members) reread(ctx context.Context, o *ownMember, err error) error {
 	if err != nil {
 		return err
 	}
-	var have storedMember
-	if err := decode(row, &have); err != nil {
+	have, err := decode[storedMember](row)
+	if err != nil {
 		return err
 	}
 	// Nobody deletes the row of a living member.

@@ -55,12 +55,8 @@ func (s *Store) ResetStream(ctx context.Context, st state.Stream, start state.St
 		return err
 	}
 	k := streamKey(st)
-	row, err := s.rows.Get(ctx, k)
+	row, before, err := fetch[storedStream](ctx, s.rows, k)
 	if err != nil || !row.Exists() && start == (state.Start{}) {
-		return err
-	}
-	var before storedStream
-	if err := decode(row, &before); err != nil {
 		return err
 	}
 	next := storedStream{Position: start.Position, At: start.At, Generation: rand.Text()}
@@ -94,16 +90,12 @@ func (s *Store) ResetStream(ctx context.Context, st state.Stream, start state.St
 // that have not left, and fences the silent.
 func (s *Store) quiet(ctx context.Context, app string) error {
 	var doubtful []string
-	for row, err := range s.rows.List(ctx, membersOf(app), "", 0) {
+	for m, err := range list[storedMember](ctx, s.rows, membersOf(app), "", 0) {
 		if err != nil {
 			return err
 		}
-		var m storedMember
-		if err := decode(row, &m); err != nil {
-			return err
-		}
-		if !m.Fenced {
-			doubtful = append(doubtful, row.Sort)
+		if !m.v.Fenced {
+			doubtful = append(doubtful, m.row.Sort)
 		}
 	}
 	var failed error

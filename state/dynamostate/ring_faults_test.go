@@ -117,8 +117,8 @@ func TestCorpsesInTheRing(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		n := 0
 		for row := range f.table.List(t.Context(), membersOf("app"), "", 0) {
-			var m storedMember
-			if err := decode(row, &m); err != nil {
+			m, err := decode[storedMember](row)
+			if err != nil {
 				t.Fatal(err)
 			}
 			if strings.Contains(row.Sort, "corpse") && !m.Fenced && m.Expires == 0 {

@@ -70,8 +70,7 @@ func shardKey(st state.Stream, id string) rows.Key {
 // shardOf returns the shard of a row; of a row that does not exist, an unread shard
 // that nobody has.
 func shardOf(row rows.Row) (shard, error) {
-	var v storedShard
-	err := decode(row, &v)
+	v, err := decode[storedShard](row)
 	return shard{state.Shard{
 		ID: row.Sort, Parent: v.Parent, Owner: v.Owner, Epoch: v.Epoch,
 		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished, Ahead: v.Ahead},
@@ -111,10 +110,7 @@ func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string)
 	return each(ctx, shardIDs, func(ctx context.Context, id string) error {
 		unread := rows.Row{Key: shardKey(st, id)}
 		_, err := s.rows.Write(ctx, unread, encode(storedShard{Finished: true}))
-		if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-			return nil // it is stored
-		}
-		return err
+		return unlessChanged(err) // else it is stored
 	})
 }
 
@@ -357,8 +353,7 @@ func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 	k := shardKey(st, id)
 	s.noteHeld(k, heldShard{}, "")
 	s.unlist(k)
-	row, err := s.rows.Get(ctx, k)
-	for err == nil && row.Exists() {
+	return s.withRow(ctx, k, func(row rows.Row) error {
 		sh, err := shardOf(row)
 		if err != nil {
 			return err
@@ -372,14 +367,8 @@ func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 		if !sh.Forgettable(func(string) bool { return living }) {
 			return nil
 		}
-		if err = s.rows.Delete(ctx, row); err == nil {
-			return nil
-		}
-		if row, err = changed(ctx, err); err != nil {
-			return err
-		}
-	}
-	return err
+		return s.rows.Delete(ctx, row)
+	})
 }
 
 // change writes what to makes of a shard. It begins with the shard as this Store
@@ -387,7 +376,9 @@ func (s *Store) forget(ctx context.Context, st state.Stream, id string) error {
 // that is stored.
 func (s *Store) change(ctx, writing context.Context, st state.Stream, id string, to func(shard) (shard, error)) (state.Shard, error) {
 	k := shardKey(st, id)
-	row, remembered := s.recall(k)
+	s.mu.Lock()
+	row, remembered := s.seen[k]
+	s.mu.Unlock()
 	for {
 		if !remembered {
 			var err error
@@ -418,13 +409,6 @@ func (s *Store) change(ctx, writing context.Context, st state.Stream, id string,
 		}
 		remembered = false
 	}
-}
-
-func (s *Store) recall(k rows.Key) (rows.Row, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	row, ok := s.seen[k]
-	return row, ok
 }
 
 // remember keeps a shard's row for the next change, or forgets it.

@@ -91,9 +91,8 @@ func (w *simWorld) write(by *simWorker, seen rows.Row, set map[string]types.Attr
 
 // named reports whether an owner may write heartbeats. mu is held.
 func (w *simWorld) named(owner string) bool {
-	var m storedMember
-	row, err := w.rows.Get(w.t.Context(), memberKey("app", owner))
-	return err == nil && decode(row, &m) == nil && row.Exists() && !m.Fenced
+	row, m, err := fetch[storedMember](w.t.Context(), w.rows, memberKey("app", owner))
+	return err == nil && row.Exists() && !m.Fenced
 }
 
 func (w *simWorld) row(id string) rows.Row {

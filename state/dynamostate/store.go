@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"strconv"
 	"sync"
@@ -60,6 +61,7 @@ func over(t rows.Table) *Store {
 		generations: make(map[state.Stream]string), noted: make(map[string]bool),
 	}
 	s.members.rows, s.members.store, s.members.load = t, rand.Text(), s.load
+	s.members.own, s.members.others, s.members.offered = make(map[rows.Key]*ownMember), make(map[string]*others), make(map[rows.Key]offer)
 	vacant := make(chan struct{})
 	s.members.vacant.Store(&vacant)
 	return s
@@ -106,45 +108,93 @@ func encode(v any) map[string]types.AttributeValue {
 	return m
 }
 
-// decode reads a row's attributes into v. A row that does not exist is v's zero.
-func decode(r rows.Row, v any) error {
+// decode returns a row's attributes. A row that does not exist is the zero T.
+func decode[T any](r rows.Row) (v T, err error) {
 	if !r.Exists() {
-		return nil
+		return v, nil
 	}
 	var f struct {
 		Format int `dynamodbav:"format"`
 	}
-	if err := cmp.Or(attributevalue.UnmarshalMap(r.Attributes, &f), attributevalue.UnmarshalMap(r.Attributes, v)); err != nil {
-		return fmt.Errorf("row %v of the state table: %w", r.Key, err)
+	if err := cmp.Or(attributevalue.UnmarshalMap(r.Attributes, &f), attributevalue.UnmarshalMap(r.Attributes, &v)); err != nil {
+		return v, fmt.Errorf("row %v of the state table: %w", r.Key, err)
 	}
 	if f.Format > format {
-		return fmt.Errorf("row %v of the state table has format %d, and this release reads %d: a newer release wrote it", r.Key, f.Format, format)
+		return v, fmt.Errorf("row %v of the state table has format %d, and this release reads %d: a newer release wrote it", r.Key, f.Format, format)
 	}
-	return nil
+	return v, nil
+}
+
+// fetch reads a row and its attributes.
+func fetch[T any](ctx context.Context, t rows.Table, k rows.Key) (row rows.Row, v T, err error) {
+	if row, err = t.Get(ctx, k); err == nil {
+		v, err = decode[T](row)
+	}
+	return row, v, err
+}
+
+// stored is a row of a list, and its attributes.
+type stored[T any] struct {
+	row rows.Row
+	v   T
+}
+
+// list is the List of a table with the attributes of each row. It ends with an error, if
+// any.
+func list[T any](ctx context.Context, t rows.Table, partition, after string, limit int) iter.Seq2[stored[T], error] {
+	return func(yield func(stored[T], error) bool) {
+		for row, err := range t.List(ctx, partition, after, limit) {
+			var v T
+			if err == nil {
+				v, err = decode[T](row)
+			}
+			if !yield(stored[T]{row, v}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// withRow calls do with a row as it is now, and again as long as another writer comes
+// between. A ChangedError of do is of that row.
+func (s *Store) withRow(ctx context.Context, k rows.Key, do func(rows.Row) error) error {
+	row, err := s.rows.Get(ctx, k)
+	for err == nil {
+		if err = do(row); err == nil {
+			return nil
+		}
+		row, err = changed(ctx, err)
+	}
+	return err
+}
+
+// changed returns the row that a refused write found, or another error of the write.
+func changed(ctx context.Context, err error) (rows.Row, error) {
+	if c, ok := errors.AsType[*rows.ChangedError](err); ok {
+		return c.Now, ctx.Err()
+	}
+	return rows.Row{}, err
+}
+
+// unlessChanged returns err, but nil if another writer was first.
+func unlessChanged(err error) error {
+	if _, ok := errors.AsType[*rows.ChangedError](err); ok {
+		return nil
+	}
+	return err
 }
 
 // replace writes a row whatever it is now.
 func (s *Store) replace(ctx context.Context, k rows.Key, set map[string]types.AttributeValue) error {
-	row, err := s.rows.Get(ctx, k)
-	for err == nil {
-		if _, err = s.rows.Write(ctx, row, set); err == nil {
-			return nil
-		}
-		row, err = changed(ctx, err)
-	}
-	return err
+	return s.withRow(ctx, k, func(row rows.Row) error {
+		_, err := s.rows.Write(ctx, row, set)
+		return err
+	})
 }
 
 // remove deletes a row whatever it is now.
 func (s *Store) remove(ctx context.Context, k rows.Key) error {
-	row, err := s.rows.Get(ctx, k)
-	for err == nil {
-		if err = s.rows.Delete(ctx, row); err == nil {
-			return nil
-		}
-		row, err = changed(ctx, err)
-	}
-	return err
+	return s.withRow(ctx, k, func(row rows.Row) error { return s.rows.Delete(ctx, row) })
 }
 
 var (

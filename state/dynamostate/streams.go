@@ -32,44 +32,37 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
 		return state.Start{}, err
 	}
-	row, err := s.rows.Get(ctx, streamKey(st))
-	for err == nil {
-		var have storedStream
-		if err := decode(row, &have); err != nil {
-			return state.Start{}, err
+	var start state.Start
+	err := s.withRow(ctx, streamKey(st), func(row rows.Row) error {
+		have, err := decode[storedStream](row)
+		if err != nil {
+			return err
 		}
 		if have.Resetting {
-			return state.Start{}, fmt.Errorf("a reset of %s was interrupted: repeat it", st.ARN)
+			return fmt.Errorf("a reset of %s was interrupted: repeat it", st.ARN)
 		}
 		s.began(st, have.Generation)
 		if have.Position != "" {
-			return state.Start{Position: have.Position, At: have.At}, nil
+			start = state.Start{Position: have.Position, At: have.At}
+			return nil
 		}
 		if want == (state.Start{}) {
-			return state.Start{}, state.ErrNoStart
+			return state.ErrNoStart
 		}
 		if err := want.Validate(); err != nil {
-			return state.Start{}, err
+			return err
 		}
 		if err := s.note(ctx, st.Application); err != nil {
-			return state.Start{}, err
+			return err
 		}
 		have.Position, have.At = want.Position, want.At
 		_, err = s.rows.Write(ctx, row, encode(have))
 		if err == nil {
-			return want, nil
+			start = want
 		}
-		row, err = changed(ctx, err)
-	}
-	return state.Start{}, err
-}
-
-// changed returns the row that a refused write found, or another error of the write.
-func changed(ctx context.Context, err error) (rows.Row, error) {
-	if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-		return c.Now, ctx.Err()
-	}
-	return rows.Row{}, err
+		return err
+	})
+	return start, err
 }
 
 // Streams implements [state.Store].
@@ -78,16 +71,12 @@ func (s *Store) Streams(ctx context.Context, app string) ([]state.Stream, error)
 		return nil, err
 	}
 	var all []state.Stream
-	for row, err := range s.rows.List(ctx, streamsOf(app), "", 0) {
+	for st, err := range list[storedStream](ctx, s.rows, streamsOf(app), "", 0) {
 		if err != nil {
 			return nil, err
 		}
-		var have storedStream
-		if err := decode(row, &have); err != nil {
-			return nil, err
-		}
-		if have.Position != "" || have.Shards || have.Resetting {
-			all = append(all, state.Stream{Application: app, ARN: row.Sort})
+		if st.v.Position != "" || st.v.Shards || st.v.Resetting {
+			all = append(all, state.Stream{Application: app, ARN: st.row.Sort})
 		}
 	}
 	return all, nil
@@ -108,10 +97,9 @@ func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
 	if err := s.note(ctx, st.Application); err != nil || st.ARN == staterules.Jobs {
 		return err
 	}
-	row, err := s.rows.Get(ctx, streamKey(st))
-	for err == nil {
-		var have storedStream
-		if err := decode(row, &have); err != nil {
+	return s.withRow(ctx, streamKey(st), func(row rows.Row) error {
+		have, err := decode[storedStream](row)
+		if err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -127,12 +115,9 @@ func (s *Store) registerStream(ctx context.Context, st state.Stream) error {
 			return nil
 		}
 		have.Shards = true
-		if _, err = s.rows.Write(ctx, row, encode(have)); err == nil {
-			return nil
-		}
-		row, err = changed(ctx, err)
-	}
-	return err
+		_, err = s.rows.Write(ctx, row, encode(have))
+		return err
+	})
 }
 
 // note stores the name of an application before its first row. This Store asks once.
@@ -145,9 +130,8 @@ func (s *Store) note(ctx context.Context, app string) error {
 	}
 	row, err := s.rows.Get(ctx, rows.Key{Partition: applications, Sort: app})
 	if err == nil && !row.Exists() {
-		if _, err = s.rows.Write(ctx, row, encode(struct{}{})); err != nil {
-			_, err = changed(ctx, err)
-		}
+		_, err = s.rows.Write(ctx, row, encode(struct{}{}))
+		err = unlessChanged(err)
 	}
 	if err != nil {
 		return err

@@ -30,11 +30,7 @@ func TestTimesOfAShard(t *testing.T) {
 		begun := time.Now().Unix()
 		want := func(when string, claimed, moved int64) {
 			t.Helper()
-			row, err := s.rows.Get(t.Context(), shardKey(stream, testShard))
-			var v storedShard
-			if err == nil {
-				err = decode(row, &v)
-			}
+			_, v, err := fetch[storedShard](t.Context(), s.rows, shardKey(stream, testShard))
 			if moved > 0 {
 				moved += begun
 			}

@@ -37,19 +37,12 @@ func (s *Store) SwapValue(ctx context.Context, app, name string, seen, data []by
 	if err := s.note(ctx, app); err != nil {
 		return false, err
 	}
-	row, err := s.rows.Get(ctx, valueKey(app, name))
-	if err != nil {
-		return false, err
-	}
-	var v storedValue
-	if err := decode(row, &v); err != nil || row.Exists() != (seen != nil) || !bytes.Equal(v.Data, seen) {
+	row, v, err := fetch[storedValue](ctx, s.rows, valueKey(app, name))
+	if err != nil || row.Exists() != (seen != nil) || !bytes.Equal(v.Data, seen) {
 		return false, err
 	}
 	_, err = s.rows.Write(ctx, row, encode(storedValue{data}))
-	if c := (*rows.ChangedError)(nil); errors.As(err, &c) {
-		return false, nil
-	}
-	return err == nil, err
+	return err == nil, unlessChanged(err)
 }
 
 // GetValue implements [state.Values].
@@ -57,12 +50,7 @@ func (s *Store) GetValue(ctx context.Context, app, name string) ([]byte, bool, e
 	if err := errors.Join(ctx.Err(), staterules.Value(app, name, nil)); err != nil {
 		return nil, false, err
 	}
-	row, err := s.rows.Get(ctx, valueKey(app, name))
-	if err != nil {
-		return nil, false, err
-	}
-	var v storedValue
-	err = decode(row, &v)
+	row, v, err := fetch[storedValue](ctx, s.rows, valueKey(app, name))
 	return v.Data, row.Exists() && err == nil, err
 }
 
@@ -88,8 +76,8 @@ func (s *Store) ListValues(ctx context.Context, app, prefix string) ([]state.Val
 		if !strings.HasPrefix(row.Sort, prefix) {
 			break
 		}
-		var v storedValue
-		if err := decode(row, &v); err != nil {
+		v, err := decode[storedValue](row)
+		if err != nil {
 			return nil, err
 		}
 		all = append(all, state.Value{Name: row.Sort, Data: v.Data})

@@ -70,8 +70,8 @@ func (s *sighting) saw(row rows.Row) {
 		s.first = now
 	}
 	wrote := row.Token != s.row.Token
-	s.row, s.stored = row, storedMember{}
-	s.err = decode(row, &s.stored)
+	s.row = row
+	s.stored, s.err = decode[storedMember](row)
 	// Others write to the row, too: only the owner counts its heartbeats.
 	if wrote && (s.err != nil || s.stored.Store != before.Store || s.stored.Beats != before.Beats) {
 		s.watched = 0
@@ -138,9 +138,6 @@ func (m *members) watch(app string) *others {
 	defer m.mu.Unlock()
 	o := m.others[app]
 	if o == nil {
-		if m.others == nil {
-			m.others = make(map[string]*others)
-		}
 		o = &others{mu: newLock(), seen: make(map[string]*sighting)}
 		m.others[app] = o
 	}

@@ -327,12 +327,7 @@ func TestFencedRowExpires(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	row, err := table.Get(t.Context(), memberKey("app", "owner"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var m storedMember
-	if err := decode(row, &m); err != nil || time.Until(time.Unix(m.Expires, 0)).Round(time.Hour) != keepFenced {
+	if _, m, err := fetch[storedMember](t.Context(), table, memberKey("app", "owner")); err != nil || time.Until(time.Unix(m.Expires, 0)).Round(time.Hour) != keepFenced {
 		t.Errorf("%+v, %v; want it to expire in %v", m, err, keepFenced)
 	}
 }

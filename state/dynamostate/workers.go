@@ -41,14 +41,11 @@ func (s *Store) Workers(ctx context.Context, app string) ([]holders.Worker, erro
 	}
 	for _, st := range append(streams, state.Stream{Application: app, ARN: staterules.Jobs}) {
 		for part := range uint32(spread) {
-			for row, err := range s.rows.List(ctx, shardsOf(st, part), "", 0) {
-				var v storedShard
-				if err == nil {
-					err = decode(row, &v)
-				}
+			for sh, err := range list[storedShard](ctx, s.rows, shardsOf(st, part), "", 0) {
 				if err != nil {
 					return nil, err
 				}
+				id, v := sh.row.Sort, sh.v
 				if v.Owner == "" {
 					continue
 				}
@@ -58,10 +55,10 @@ func (s *Store) Workers(ctx context.Context, app string) ([]holders.Worker, erro
 					all[v.Owner] = w
 				}
 				if st.ARN == staterules.Jobs {
-					w.Jobs = append(w.Jobs, row.Sort)
+					w.Jobs = append(w.Jobs, id)
 					continue
 				}
-				w.Shards = append(w.Shards, holders.Held{StreamARN: st.ARN, ShardID: row.Sort, Claimed: wall(v.Claimed), Moved: wall(v.Moved)})
+				w.Shards = append(w.Shards, holders.Held{StreamARN: st.ARN, ShardID: id, Claimed: wall(v.Claimed), Moved: wall(v.Moved)})
 			}
 		}
 	}
@@ -95,22 +92,19 @@ func (s *Store) watchAll(ctx context.Context, app string, all map[string]*holder
 	var first map[string]beat // by name
 	for begun := time.Now(); ; {
 		beats, doubtful := make(map[string]beat), false
-		for row, err := range s.rows.List(ctx, membersOf(app), "", 0) {
+		for listed, err := range list[storedMember](ctx, s.rows, membersOf(app), "", 0) {
 			if err != nil {
 				return err
 			}
-			var m storedMember
-			if err := decode(row, &m); err != nil {
-				return err
-			}
-			w, now := &holders.Worker{Name: row.Sort, State: holders.Living, Config: m.Config}, beat{m.Store, m.Beats}
+			name, m := listed.row.Sort, listed.v
+			w, now := &holders.Worker{Name: name, State: holders.Living, Config: m.Config}, beat{m.Store, m.Beats}
 			switch {
 			case m.Fenced:
 				w.State, w.Ended = holders.Fenced, wall(m.Expires).Add(-keepFenced)
-			case first == nil || first[row.Sort] == now:
+			case first == nil || first[name] == now:
 				w.State, doubtful = holders.Silent, true
 			}
-			beats[row.Sort], all[row.Sort] = now, w
+			beats[name], all[name] = now, w
 		}
 		if first == nil {
 			first = beats

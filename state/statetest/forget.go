@@ -12,9 +12,7 @@ const shard4 = "shardId-00000001414576573624-00000004"
 
 func forget(t *testing.T, s state.Store, st state.Stream, ids ...string) {
 	t.Helper()
-	if err := s.Forget(t.Context(), st, ids...); err != nil {
-		t.Fatalf("Forget(%v): %v", ids, err)
-	}
+	succeeds(t, "Forget", s.Forget(t.Context(), st, ids...))
 }
 
 // finished stores a shard that was read to its end and released.
@@ -36,9 +34,7 @@ func stored(t *testing.T, s state.Store, st state.Stream, want ...state.Shard) {
 }
 
 func testForget(t *testing.T, s state.Store) {
-	if _, err := s.Start(t.Context(), streamA, latest()); err != nil {
-		t.Fatal(err)
-	}
+	starts(t, s, streamA, latest(), latest())
 	forget(t, s, streamA, shard1) // not stored
 	stored(t, s, streamA)
 
@@ -62,9 +58,7 @@ func testForget(t *testing.T, s state.Store) {
 	succeeds(t, "Release of a shard that was not forgotten", s.Release(t.Context(), l3))
 	forget(t, s, streamA, shard2, shard3)
 	stored(t, s, streamA, unfinished)
-	if got, err := s.Start(t.Context(), streamA, state.Start{}); err != nil || !sameStart(got, latest()) {
-		t.Fatalf("Start after shards were forgotten = %v, %v; want %v", got, err, latest())
-	}
+	starts(t, s, streamA, state.Start{}, latest())
 }
 
 func testForgetApart(t *testing.T, s state.Store) {

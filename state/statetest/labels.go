@@ -36,9 +36,7 @@ func testLabels(t *testing.T, letters state.Letters) {
 	putLabelled := func(app, id, data, label string) {
 		t.Helper()
 		text := []byte(label)
-		if err := l.PutLabelled(t.Context(), app, id, []byte(data), text); err != nil {
-			t.Fatalf("PutLabelled(%s): %v", id, err)
-		}
+		succeeds(t, "PutLabelled", l.PutLabelled(t.Context(), app, id, []byte(data), text))
 		for i := range text {
 			text[i] = 'X'
 		}
@@ -57,15 +55,13 @@ func testLabels(t *testing.T, letters state.Letters) {
 	}
 	for _, again := range []string{"2=two 3=tre ", "3=tre "} {
 		asked := ""
-		if err := l.LabelLetters(t.Context(), "app", func(id string, data []byte) []byte {
+		succeeds(t, "LabelLetters", l.LabelLetters(t.Context(), "app", func(id string, data []byte) []byte {
 			asked += fmt.Sprintf("%s=%s ", id, data)
 			if id == "3" {
 				return nil
 			}
 			return []byte("b")
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if asked != again {
 			t.Fatalf("asked for labels of %q, want %q", asked, again)
 		}

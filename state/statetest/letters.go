@@ -2,7 +2,6 @@ package statetest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,9 +12,7 @@ import (
 
 func put(t *testing.T, l state.Letters, app, id, data string) {
 	t.Helper()
-	if err := l.PutLetter(t.Context(), app, id, []byte(data)); err != nil {
-		t.Fatalf("PutLetter(%s): %v", id, err)
-	}
+	succeeds(t, "PutLetter", l.PutLetter(t.Context(), app, id, []byte(data)))
 }
 
 func ids(t *testing.T, l state.Letters, app, after string, limit int) []string {
@@ -29,65 +26,6 @@ func ids(t *testing.T, l state.Letters, app, after string, limit int) []string {
 		got = append(got, x.ID)
 	}
 	return got
-}
-
-func testLetters(t *testing.T, l state.Letters) {
-	if data, ok, err := l.GetLetter(t.Context(), "app", "1"); data != nil || ok || err != nil {
-		t.Fatalf("GetLetter of none = %q, %v, %v", data, ok, err)
-	}
-	succeeds(t, "DeleteLetter of none", l.DeleteLetter(t.Context(), "app", "1"))
-	if got := ids(t, l, "app", "", 10); got != nil {
-		t.Fatalf("letters of an empty store: %v", got)
-	}
-	put(t, l, "app", "1", "one")
-	put(t, l, "app", "1", "uno")
-	put(t, l, "app", "2", "")
-	for id, want := range map[string]string{"1": "uno", "2": ""} {
-		if data, ok, err := l.GetLetter(t.Context(), "app", id); string(data) != want || !ok || err != nil {
-			t.Fatalf("GetLetter(%s) = %q, %v, %v; want %q", id, data, ok, err, want)
-		}
-	}
-	succeeds(t, "DeleteLetter", l.DeleteLetter(t.Context(), "app", "1"))
-	if got := ids(t, l, "app", "", 10); !slices.Equal(got, []string{"2"}) {
-		t.Fatalf("after the deletion of 1: %v", got)
-	}
-	if err := l.PutLetter(t.Context(), "", "1", nil); err == nil {
-		t.Error("a letter of no application was stored")
-	}
-	if err := l.PutLetter(t.Context(), "app", "", nil); err == nil {
-		t.Error("a letter without an id was stored")
-	}
-}
-
-func testLettersApart(t *testing.T, l state.Letters) {
-	put(t, l, "a", "1", "of a")
-	put(t, l, "b", "1", "of b")
-	succeeds(t, "DeleteLetter", l.DeleteLetter(t.Context(), "a", "1"))
-	if data, ok, err := l.GetLetter(t.Context(), "b", "1"); string(data) != "of b" || !ok || err != nil {
-		t.Fatalf("GetLetter = %q, %v, %v", data, ok, err)
-	}
-	if got := ids(t, l, "a", "", 10); got != nil {
-		t.Fatalf("letters of a: %v", got)
-	}
-}
-
-func testLettersCopied(t *testing.T, l state.Letters) {
-	want := bytes.Repeat([]byte("letter"), 2000) // more than a store keeps inline
-	data := bytes.Clone(want)
-	succeeds(t, "PutLetter", l.PutLetter(t.Context(), "app", "1", data))
-	data[0] = 'X'
-	for range 2 {
-		got, _, err := l.GetLetter(t.Context(), "app", "1")
-		if err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("GetLetter = %q, %v", got, err)
-		}
-		got[0] = 'Y'
-		list, err := l.ListLetters(t.Context(), "app", "", 1)
-		if err != nil || !bytes.Equal(list[0].Data, want) {
-			t.Fatalf("ListLetters = %v, %v", list, err)
-		}
-		list[0].Data[0] = 'Z'
-	}
 }
 
 func testLettersPages(t *testing.T, l state.Letters) {
@@ -135,20 +73,5 @@ func testLettersBytes(t *testing.T, l state.Letters) {
 		if got, ok, err := l.GetLetter(t.Context(), "app", id); !bytes.Equal(got, data) || !ok || err != nil {
 			t.Errorf("GetLetter(%s) = %.40q of %d bytes, %v, %v; want %.40q of %d", id, got, len(got), ok, err, data, len(data))
 		}
-	}
-}
-
-func testLettersCancelled(t *testing.T, l state.Letters) {
-	put(t, l, "app", "1", "x")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, _, getErr := l.GetLetter(ctx, "app", "1")
-	_, listErr := l.ListLetters(ctx, "app", "", 1)
-	cancelled(t, map[string]error{
-		"PutLetter": l.PutLetter(ctx, "app", "2", nil), "DeleteLetter": l.DeleteLetter(ctx, "app", "1"),
-		"GetLetter": getErr, "ListLetters": listErr,
-	})
-	if got := ids(t, l, "app", "", 10); !slices.Equal(got, []string{"1"}) {
-		t.Errorf("letters: %v, want the one that was put before", got)
 	}
 }

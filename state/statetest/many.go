@@ -23,9 +23,7 @@ func manyIDs(prefix string) (all []string) {
 // some databases.
 func testHundreds(t *testing.T, s state.Store) {
 	closed, open := manyIDs("closed"), manyIDs("open")
-	if err := s.Finish(t.Context(), streamA, closed...); err != nil {
-		t.Fatalf("Finish of %d: %v", len(closed), err)
-	}
+	succeeds(t, "Finish of many", s.Finish(t.Context(), streamA, closed...))
 	cs := make([]state.Checkpoint, len(open))
 	var wg sync.WaitGroup
 	for i, id := range open {

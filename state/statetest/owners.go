@@ -21,9 +21,8 @@ func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.D
 	}
 	isHeld := func(when, id string) {
 		t.Helper()
-		if sh, err := s.Claim(t.Context(), streamA, id, "", "she"); !errors.Is(err, state.ErrHeld) {
-			t.Fatalf("%s: Claim = %+v, %v; want ErrHeld", when, sh, err)
-		}
+		_, err := s.Claim(t.Context(), streamA, id, "", "she")
+		fails(t, when+": Claim", err, state.ErrHeld)
 	}
 	// silent calls done until it succeeds, for twice the timeout and more.
 	silent := func(what string, done func() bool) {
@@ -82,16 +81,11 @@ func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.D
 		t.Fatalf("a silent owner's shard: %+v, before: %+v", yours, mine)
 	}
 	// Who lost one shard in its silence has lost them all.
-	if err := s.Heartbeat(t.Context(), "me"); !errors.Is(err, state.ErrFenced) {
-		t.Fatalf("heartbeat of an owner whose shard was claimed in its silence: %v, want ErrFenced", err)
-	}
-	if sh, err := s.Claim(t.Context(), streamA, shard2, "", "me"); !errors.Is(err, state.ErrFenced) {
-		t.Fatalf("its claim of a shard that it had = %+v, %v; want ErrFenced", sh, err)
-	}
+	fails(t, "heartbeat of an owner whose shard was claimed in its silence", s.Heartbeat(t.Context(), "me"), state.ErrFenced)
+	_, err := s.Claim(t.Context(), streamA, shard2, "", "me")
+	fails(t, "its claim of a shard that it had", err, state.ErrFenced)
 	checkpointErr(t, s, at(lease, number(2)), state.ErrLeaseLost)
-	if err := s.Release(t.Context(), lease); !errors.Is(err, state.ErrLeaseLost) {
-		t.Fatalf("Release of what was lost: %v, want ErrLeaseLost", err)
-	}
+	fails(t, "Release of what was lost", s.Release(t.Context(), lease), state.ErrLeaseLost)
 	checkpoint(t, s, at(taken, number(2)))
 	claim(t, s, streamA, shard2, "", "you")
 	isHeld("after a claim", shard1)

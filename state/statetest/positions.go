@@ -15,18 +15,9 @@ import (
 )
 
 func testStart(t *testing.T, s state.Store) {
-	if _, err := s.Start(t.Context(), streamA, state.Start{}); !errors.Is(err, state.ErrNoStart) {
-		t.Fatalf("Start without a position of an unknown stream: %v, want ErrNoStart", err)
-	}
-	got, err := s.Start(t.Context(), streamA, latest())
-	if err != nil || !sameStart(got, latest()) {
-		t.Fatalf("first Start = %v, %v; want %v", got, err, latest())
-	}
-	for _, want := range []state.Start{{}, horizon} {
-		got, err := s.Start(t.Context(), streamA, want)
-		if err != nil || !sameStart(got, latest()) {
-			t.Fatalf("Start(%v) = %v, %v; want the stored %v", want, got, err, latest())
-		}
+	noStart(t, s, streamA)
+	for _, given := range []state.Start{latest(), {}, horizon} {
+		starts(t, s, streamA, given, latest())
 	}
 }
 
@@ -36,9 +27,7 @@ func testStartRefused(t *testing.T, s state.Store) {
 			t.Errorf("Start(%v) = %v, want an error", want, got)
 		}
 	}
-	if _, err := s.Start(t.Context(), streamA, state.Start{}); !errors.Is(err, state.ErrNoStart) {
-		t.Errorf("a refused start was stored: %v", err)
-	}
+	noStart(t, s, streamA)
 }
 
 func testStartRace(t *testing.T, s state.Store) {
@@ -101,9 +90,7 @@ func testClaim(t *testing.T, s state.Store) {
 	}
 	expect(t, s, streamA, first)
 	again, _ := claim(t, s, streamA, shard2, "", "me")
-	if again.Epoch <= first.Epoch {
-		t.Fatalf("epochs %d, then %d: want a greater one", first.Epoch, again.Epoch)
-	}
+	above(t, again, first)
 	if again.Parent != shard1 {
 		t.Fatalf("a claim that knows no parent made it %q, want the stored one", again.Parent)
 	}
@@ -156,16 +143,13 @@ func testAhead(t *testing.T, s state.Store) {
 func testHeld(t *testing.T, s state.Store) {
 	mine, l := claim(t, s, streamA, shard1, "", "me")
 	succeeds(t, "Heartbeat", s.Heartbeat(t.Context(), "me"))
-	if _, err := s.Claim(t.Context(), streamA, shard1, "", "you"); !errors.Is(err, state.ErrHeld) {
-		t.Fatalf("Claim of a held shard: %v, want ErrHeld", err)
-	}
+	_, err := s.Claim(t.Context(), streamA, shard1, "", "you")
+	fails(t, "Claim of a held shard", err, state.ErrHeld)
 	expect(t, s, streamA, mine)
 	checkpoint(t, s, at(l, number(1)))
 	succeeds(t, "Release", s.Release(t.Context(), l))
 	yours, _ := claim(t, s, streamA, shard1, "", "you")
-	if yours.Epoch <= mine.Epoch {
-		t.Fatalf("epoch %d after %d", yours.Epoch, mine.Epoch)
-	}
+	above(t, yours, mine)
 }
 
 func testClaimRace(t *testing.T, s state.Store) {
@@ -194,23 +178,17 @@ func testChildEpoch(t *testing.T, s state.Store) {
 		parent, _ = claim(t, s, streamA, shard1, "", "me")
 	}
 	child, _ := claim(t, s, streamA, shard2, shard1, "me")
-	if child.Epoch <= parent.Epoch {
-		t.Fatalf("the child's epoch %d is not above its parent's %d", child.Epoch, parent.Epoch)
-	}
+	above(t, child, parent)
 	grandchild, _ := claim(t, s, streamA, shard3, shard2, "me")
-	if grandchild.Epoch <= child.Epoch {
-		t.Fatalf("the grandchild's epoch %d is not above the child's %d", grandchild.Epoch, child.Epoch)
-	}
+	above(t, grandchild, child)
 	// If a claim names no parent, the stored parent counts.
 	for range 5 {
 		parent, _ = claim(t, s, streamA, shard1, "", "me")
 	}
 	again, _ := claim(t, s, streamA, shard2, "", "me")
-	if again.Epoch <= parent.Epoch {
-		t.Fatalf("the child's epoch %d is not above its parent's %d", again.Epoch, parent.Epoch)
-	}
+	above(t, again, parent)
 	// A parent trimmed before the poller saw it is not stored.
-	orphan, _ := claim(t, s, streamA, "shardId-00000001414576573624-00000004", "shardId-unknown", "me")
+	orphan, _ := claim(t, s, streamA, shard4, "shardId-unknown", "me")
 	if orphan.Epoch == 0 || orphan.Parent != "shardId-unknown" {
 		t.Fatalf("orphan: %+v", orphan)
 	}
@@ -243,9 +221,7 @@ func testLeaseLost(t *testing.T, s state.Store) {
 	for _, l := range []state.Lease{old, wrongOwner, noOwner} {
 		checkpointErr(t, s, at(l, number(6)), state.ErrLeaseLost)
 		checkpointErr(t, s, end(l, ""), state.ErrLeaseLost)
-		if err := s.Release(t.Context(), l); !errors.Is(err, state.ErrLeaseLost) {
-			t.Fatalf("Release(%+v): %v, want ErrLeaseLost", l, err)
-		}
+		fails(t, "Release", s.Release(t.Context(), l), state.ErrLeaseLost)
 	}
 	expect(t, s, streamA, now)
 	checkpoint(t, s, at(current, number(6)))
@@ -344,7 +320,7 @@ func testFinish(t *testing.T, s state.Store) {
 	}
 	expect(t, s, streamA, stored)
 	checkpoint(t, s, at(l, number(5)))
-	child, _ := claim(t, s, streamA, "shardId-00000001414576573624-00000004", shard1, "me")
+	child, _ := claim(t, s, streamA, shard4, shard1, "me")
 	if child.Position != (state.Position{}) || child.Epoch == 0 {
 		t.Fatalf("child of a finished shard: %+v", child)
 	}
@@ -357,16 +333,11 @@ func testRelease(t *testing.T, s state.Store) {
 	sh.Owner, sh.Position.Sequence = "", number(3)
 	expect(t, s, streamA, sh)
 	checkpointErr(t, s, at(l, number(4)), state.ErrLeaseLost)
-	if err := s.Release(t.Context(), l); !errors.Is(err, state.ErrLeaseLost) {
-		t.Fatalf("second Release: %v, want ErrLeaseLost", err)
-	}
-	if err := s.Release(t.Context(), state.Lease{Stream: streamA, ShardID: shard2, Owner: "me", Epoch: 1}); !errors.Is(err, state.ErrLeaseLost) {
-		t.Fatalf("Release of a shard that is not stored: %v, want ErrLeaseLost", err)
-	}
+	fails(t, "second Release", s.Release(t.Context(), l), state.ErrLeaseLost)
+	l.ShardID = shard2
+	fails(t, "Release of a shard that is not stored", s.Release(t.Context(), l), state.ErrLeaseLost)
 	again, _ := claim(t, s, streamA, shard1, "", "me")
-	if again.Epoch <= sh.Epoch {
-		t.Fatalf("epoch %d after %d", again.Epoch, sh.Epoch)
-	}
+	above(t, again, sh)
 }
 
 func testApart(t *testing.T, s state.Store) {
@@ -378,14 +349,10 @@ func testApart(t *testing.T, s state.Store) {
 	all := append([]state.Stream{streamA, recreated, other}, joined...)
 	leases := make([]state.Lease, len(all))
 	for i, st := range all {
-		if _, err := s.Start(t.Context(), st, state.Start{}); !errors.Is(err, state.ErrNoStart) {
-			t.Fatalf("Start of %v: %v, want ErrNoStart", st, err)
-		}
+		noStart(t, s, st)
 		want := latest()
 		want.At = want.At.AddDate(0, 0, i)
-		if got, err := s.Start(t.Context(), st, want); err != nil || !sameStart(got, want) {
-			t.Fatalf("Start of %v = %v, %v", st, got, err)
-		}
+		starts(t, s, st, want, want)
 		var sh state.Shard
 		sh, leases[i] = claim(t, s, st, shard1, "", fmt.Sprint("owner ", i))
 		if sh.Epoch != 1 || sh.Position != (state.Position{}) {
@@ -414,18 +381,14 @@ func testStreams(t *testing.T, s state.Store) {
 		}
 	}
 	// A failed request about a stream stores nothing.
-	if _, err := s.Start(t.Context(), of("app", "z"), state.Start{}); !errors.Is(err, state.ErrNoStart) {
-		t.Fatal(err)
-	}
+	noStart(t, s, of("app", "z"))
 	if _, err := s.Shards(t.Context(), of("app", "z")); err != nil {
 		t.Fatal(err)
 	}
 	succeeds(t, "Finish", s.Finish(t.Context(), of("app", "z")))
 	succeeds(t, "Forget", s.Forget(t.Context(), of("app", "z"), shard1))
 	listed("app")
-	if _, err := s.Start(t.Context(), of("app", "b"), horizon); err != nil {
-		t.Fatal(err)
-	}
+	starts(t, s, of("app", "b"), horizon, horizon)
 	listed("app", of("app", "b"))
 	claim(t, s, of("app", "c"), shard1, "", "me")
 	succeeds(t, "Finish", s.Finish(t.Context(), of("app", "a"), shard1))
@@ -462,9 +425,7 @@ func testCancelled(t *testing.T, s state.Store) {
 	if shards, err := s.Shards(t.Context(), streamA); err != nil || !slices.Equal(shards, []state.Shard{sh}) {
 		t.Errorf("cancelled calls have stored %+v, %v; want %+v", shards, err, sh)
 	}
-	if _, err := s.Start(t.Context(), streamA, state.Start{}); !errors.Is(err, state.ErrNoStart) {
-		t.Errorf("a cancelled Start was stored: %v", err)
-	}
+	noStart(t, s, streamA)
 }
 
 // cancelled wants the error of a cancelled context from each call.

@@ -9,17 +9,13 @@ import (
 // testRestart ends the process between two steps, without releasing.
 func testRestart(t *testing.T, open func() state.Store) {
 	s := open()
-	if _, err := s.Start(t.Context(), streamA, latest()); err != nil {
-		t.Fatal(err)
-	}
+	starts(t, s, streamA, latest(), latest())
 	succeeds(t, "Finish", s.Finish(t.Context(), streamA, shard1))
 	before, l := claim(t, s, streamA, shard2, shard1, "me")
 	closeStore(t, s)
 
 	s = open()
-	if got, err := s.Start(t.Context(), streamA, state.Start{}); err != nil || !sameStart(got, latest()) {
-		t.Fatalf("Start after a restart = %v, %v; want %v", got, err, latest())
-	}
+	starts(t, s, streamA, state.Start{}, latest())
 	if got, err := s.Streams(t.Context(), streamA.Application); err != nil || len(got) != 1 || got[0] != streamA {
 		t.Fatalf("Streams after a restart = %v, %v; want %v", got, err, streamA)
 	}

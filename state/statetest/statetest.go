@@ -16,10 +16,12 @@ import (
 // also tests state.Letters and state.Values if the store implements them. Owners
 // tests how long an owner lives.
 func Run(t *testing.T, open func(t *testing.T) state.Store) {
-	runAll(t, func(t *testing.T) (state.Store, func() error) {
+	closed := func(t *testing.T) state.Store {
 		s := open(t)
-		return s, s.Close
-	}, []test[state.Store]{
+		t.Cleanup(func() { closeStore(t, s) })
+		return s
+	}
+	runAll(t, closed, []test[state.Store]{
 		{"start", testStart},
 		{"start refused", testStartRefused},
 		{"start of one of many", testStartRace},
@@ -50,33 +52,27 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"concurrent use", testConcurrent},
 		{"cancelled", testCancelled},
 	})
-	runLetters(t, func(t *testing.T) (state.Letters, func() error) {
-		s := open(t)
-		l, _ := s.(state.Letters) // nil: a store of positions only
-		return l, s.Close
-	})
-	runValues(t, func(t *testing.T) (state.Values, func() error) {
-		s := open(t)
-		v, _ := s.(state.Values)
-		return v, s.Close
-	})
+	RunLetters(t, as[state.Letters](closed))
+	runValues(t, as[state.Values](closed))
+}
+
+// as returns a store as an S, or nil: a store of positions only.
+func as[S any](open func(t *testing.T) state.Store) func(t *testing.T) S {
+	return func(t *testing.T) S {
+		s, _ := open(t).(S)
+		return s
+	}
 }
 
 // RunLetters tests a store of letters only. open returns a new, empty store.
 func RunLetters(t *testing.T, open func(t *testing.T) state.Letters) {
-	runLetters(t, func(t *testing.T) (state.Letters, func() error) {
-		return open(t), func() error { return nil }
-	})
-}
-
-func runLetters(t *testing.T, open func(t *testing.T) (l state.Letters, close func() error)) {
 	runAll(t, open, []test[state.Letters]{
-		{"letters", testLetters},
-		{"letters of applications are apart", testLettersApart},
-		{"letters are copied", testLettersCopied},
+		{"letters", ofLetters(testKept)},
+		{"letters of applications are apart", ofLetters(testKeptApart)},
+		{"letters are copied", ofLetters(testKeptCopied)},
 		{"letters in pages", testLettersPages},
 		{"letters of any bytes and size", testLettersBytes},
-		{"letters, cancelled", testLettersCancelled},
+		{"letters, cancelled", ofLetters(testKeptCancelled)},
 		{"labels", testLabels},
 	})
 }
@@ -88,12 +84,10 @@ type test[S any] struct {
 }
 
 // runAll runs each test with a store of its own. A store that is nil has no tests.
-func runAll[S any](t *testing.T, open func(t *testing.T) (s S, close func() error), tests []test[S]) {
+func runAll[S any](t *testing.T, open func(t *testing.T) S, tests []test[S]) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s, close := open(t)
-			defer func() { succeeds(t, "Close", close()) }()
-			if any(s) != nil {
+			if s := open(t); any(s) != nil {
 				test.run(t, s)
 			}
 		})
@@ -105,6 +99,22 @@ func succeeds(t *testing.T, call string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%s: %v", call, err)
+	}
+}
+
+// fails ends the test unless a call failed with target.
+func fails(t *testing.T, call string, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("%s: %v, want %v", call, err, target)
+	}
+}
+
+// above ends the test unless the epoch of a shard is above another's.
+func above(t *testing.T, later, earlier state.Shard) {
+	t.Helper()
+	if later.Epoch <= earlier.Epoch {
+		t.Fatalf("epoch %d of %s after %d of %s: want a greater one", later.Epoch, later.ID, earlier.Epoch, earlier.ID)
 	}
 }
 
@@ -188,6 +198,21 @@ func expect(t *testing.T, s state.Store, st state.Stream, want state.Shard) {
 	if got := shard(t, s, st, want.ID); got != want {
 		t.Fatalf("stored: %+v\nwant:   %+v", got, want)
 	}
+}
+
+// starts makes a Start that must return want.
+func starts(t *testing.T, s state.Store, st state.Stream, given, want state.Start) {
+	t.Helper()
+	if got, err := s.Start(t.Context(), st, given); err != nil || !sameStart(got, want) {
+		t.Fatalf("Start(%v, %v) = %v, %v; want %v", st, given, got, err, want)
+	}
+}
+
+// noStart wants that a stream has no start.
+func noStart(t *testing.T, s state.Store, st state.Stream) {
+	t.Helper()
+	_, err := s.Start(t.Context(), st, state.Start{})
+	fails(t, "Start without a position", err, state.ErrNoStart)
 }
 
 func sameStart(a, b state.Start) bool { return a.Position == b.Position && a.At.Equal(b.At) }

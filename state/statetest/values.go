@@ -2,7 +2,6 @@ package statetest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,22 +11,20 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-func runValues(t *testing.T, open func(t *testing.T) (v state.Values, close func() error)) {
+func runValues(t *testing.T, open func(t *testing.T) state.Values) {
 	runAll(t, open, []test[state.Values]{
 		{"values", testValues},
 		{"values of applications are apart, and from letters", testValuesApart},
-		{"values are copied", testValuesCopied},
+		{"values are copied", ofValues(testKeptCopied)},
 		{"values by prefix", testValuesByPrefix},
 		{"values at the same time", testValuesConcurrent},
-		{"values, cancelled", testValuesCancelled},
+		{"values, cancelled", ofValues(testKeptCancelled)},
 	})
 }
 
 func putValue(t *testing.T, v state.Values, app, name, data string) {
 	t.Helper()
-	if err := v.PutValue(t.Context(), app, name, []byte(data)); err != nil {
-		t.Fatalf("PutValue(%s): %v", name, err)
-	}
+	succeeds(t, "PutValue", v.PutValue(t.Context(), app, name, []byte(data)))
 }
 
 // values lists the values with the prefix, as name=data.
@@ -44,29 +41,9 @@ func values(t *testing.T, v state.Values, app, prefix string) (got []string) {
 }
 
 func testValues(t *testing.T, v state.Values) {
-	if data, ok, err := v.GetValue(t.Context(), "app", "n"); data != nil || ok || err != nil {
-		t.Fatalf("GetValue of none = %q, %v, %v", data, ok, err)
-	}
-	succeeds(t, "DeleteValue of none", v.DeleteValue(t.Context(), "app", "n"))
-	putValue(t, v, "app", "n", "one")
-	putValue(t, v, "app", "n", "uno")
-	putValue(t, v, "app", "empty", "")
-	for name, want := range map[string]string{"n": "uno", "empty": ""} {
-		if data, ok, err := v.GetValue(t.Context(), "app", name); string(data) != want || !ok || err != nil {
-			t.Fatalf("GetValue(%s) = %q, %v, %v; want %q", name, data, ok, err, want)
-		}
-	}
-	succeeds(t, "DeleteValue", v.DeleteValue(t.Context(), "app", "n"))
-	if _, ok, err := v.GetValue(t.Context(), "app", "n"); ok || err != nil {
-		t.Fatalf("after its deletion: %v, %v", ok, err)
-	}
-	for _, bad := range []struct {
-		app, name string
-		data      []byte
-	}{{"", "n", nil}, {"app", "", nil}, {"app", "large", make([]byte, staterules.MaxValue+1)}} {
-		if err := v.PutValue(t.Context(), bad.app, bad.name, bad.data); err == nil {
-			t.Errorf("value %q of application %q with %d bytes was stored", bad.name, bad.app, len(bad.data))
-		}
+	ofValues(testKept)(t, v)
+	if err := v.PutValue(t.Context(), "app", "large", make([]byte, staterules.MaxValue+1)); err == nil {
+		t.Error("a value that is too large was stored")
 	}
 	largest := bytes.Repeat([]byte{0xff, 0}, staterules.MaxValue/2)
 	putValue(t, v, "app", "large", string(largest))
@@ -76,42 +53,15 @@ func testValues(t *testing.T, v state.Values) {
 }
 
 func testValuesApart(t *testing.T, v state.Values) {
-	putValue(t, v, "a", "n", "of a")
-	putValue(t, v, "b", "n", "of b")
-	if l, ok := v.(state.Letters); ok {
+	l, ok := v.(state.Letters)
+	if ok {
 		put(t, l, "a", "n", "letter")
+	}
+	ofValues(testKeptApart)(t, v)
+	if ok {
+		ofLetters(func(t *testing.T, k kept) { k.holds(t, "a", "n", "letter") })(t, l)
 		succeeds(t, "DeleteLetter", l.DeleteLetter(t.Context(), "b", "n"))
-	}
-	succeeds(t, "DeleteValue", v.DeleteValue(t.Context(), "a", "n"))
-	if got := values(t, v, "a", ""); got != nil {
-		t.Errorf("values of a: %q", got)
-	}
-	if got := values(t, v, "b", ""); !slices.Equal(got, []string{"n=of b"}) {
-		t.Errorf("values of b: %q", got)
-	}
-	if l, ok := v.(state.Letters); ok {
-		if data, _, err := l.GetLetter(t.Context(), "a", "n"); string(data) != "letter" || err != nil {
-			t.Errorf("the letter of the same name is %q, %v", data, err)
-		}
-	}
-}
-
-func testValuesCopied(t *testing.T, v state.Values) {
-	want := bytes.Repeat([]byte("value"), 2000)
-	data := bytes.Clone(want)
-	succeeds(t, "PutValue", v.PutValue(t.Context(), "app", "n", data))
-	data[0] = 'X'
-	for range 2 {
-		got, _, err := v.GetValue(t.Context(), "app", "n")
-		if err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("GetValue = %.20q, %v", got, err)
-		}
-		got[0] = 'Y'
-		list, err := v.ListValues(t.Context(), "app", "n")
-		if err != nil || len(list) != 1 || !bytes.Equal(list[0].Data, want) {
-			t.Fatalf("ListValues = %.20v, %v", list, err)
-		}
-		list[0].Data[0] = 'Z'
+		ofValues(func(t *testing.T, k kept) { k.holds(t, "b", "n", "of b") })(t, v)
 	}
 }
 
@@ -151,20 +101,5 @@ func testValuesConcurrent(t *testing.T, v state.Values) {
 	wg.Wait()
 	if got := values(t, v, "app", ""); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
-	}
-}
-
-func testValuesCancelled(t *testing.T, v state.Values) {
-	putValue(t, v, "app", "n", "x")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, _, getErr := v.GetValue(ctx, "app", "n")
-	_, listErr := v.ListValues(ctx, "app", "")
-	cancelled(t, map[string]error{
-		"PutValue": v.PutValue(ctx, "app", "m", nil), "DeleteValue": v.DeleteValue(ctx, "app", "n"),
-		"GetValue": getErr, "ListValues": listErr,
-	})
-	if got := values(t, v, "app", ""); !slices.Equal(got, []string{"n=x"}) {
-		t.Errorf("values: %q, want the one that was put before", got)
 	}
 }

@@ -6,6 +6,7 @@
 package lineage
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -119,9 +120,7 @@ func (f *Forest) Remember(shards []state.Shard) {
 		}
 		n = f.node(sh.ID)
 		n.stored, n.unlisted = true, false
-		if n.Parent == "" {
-			n.Parent = sh.Parent
-		}
+		n.Parent = cmp.Or(n.Parent, sh.Parent)
 		if sh.Position.Finished && n.phase != running && !n.settled() { // the worker of a running shard reports the end itself
 			n.phase = done
 		}
@@ -147,12 +146,7 @@ func (f *Forest) Merge(shards []Listed, began time.Time) (fresh int) {
 			fresh++
 		}
 		n.Closed = n.Closed || l.Closed
-		if l.First != "" {
-			n.First = l.First
-		}
-		if l.Parent != "" {
-			n.Parent = l.Parent
-		}
+		n.First, n.Parent = cmp.Or(l.First, n.First), cmp.Or(l.Parent, n.Parent)
 		n.missing, n.unlisted = 0, false
 	}
 	if began.IsZero() {
@@ -369,14 +363,7 @@ func (f *Forest) Shards() []Shard {
 func (f *Forest) Empty() bool { return len(f.nodes) == 0 }
 
 // Settled reports whether every shard is settled to its end.
-func (f *Forest) Settled() bool {
-	for n := range maps.Values(f.nodes) {
-		if !n.settled() {
-			return false
-		}
-	}
-	return true
-}
+func (f *Forest) Settled() bool { return f.Count().Finished == len(f.nodes) }
 
 // Agrees reports whether a merged listing has every known shard, and shows no closed
 // shard as open. Otherwise the listing is old or incomplete.
