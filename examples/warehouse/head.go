@@ -84,8 +84,8 @@ func (w *Warehouse) enqueue(ctx context.Context, e StatusEvent, total int64) err
 		if !it.Exists() || !has(it, fields) {
 			h.Rev++
 			fields["rev"] = h.Rev
-			op := set(dynamo.Update(w.table("status_head"), key(k), ""), fields)
-			err := w.store.Write(ctx, same(op, it, "key", "rev"))
+			op := kit.Set(dynamo.Update(w.table("status_head"), key(k), ""), fields)
+			err := w.store.Write(ctx, kit.Same(op, it, "key", "rev"))
 			if dynamo.IsCondition(err) {
 				continue // somebody else's build came first: look again
 			}

@@ -16,10 +16,7 @@ import (
 
 // onReleaseLine keeps the newest release line of a package.
 func (w *Warehouse) onReleaseLine(ctx context.Context, rec *sluice.Record) error {
-	fields := map[string]any{"previous_version": nil}
-	if previous := kit.Text(rec.New, "previous_version"); previous != "" {
-		fields["previous_version"] = previous
-	}
+	fields := map[string]any{"previous_version": kit.Given(kit.Text(rec.New, "previous_version"))}
 	return w.setNewest(ctx, "release_line_head", item.String("pkg", kit.Text(rec.New, "pkg")), kit.Text(rec.New, "version"), fields)
 }
 
@@ -38,8 +35,8 @@ func (w *Warehouse) setNewest(ctx context.Context, table string, k item.Attribut
 		if had := kit.Text(it, "version"); had != "" && compareVersions(had, version) >= 0 {
 			return nil
 		}
-		op := set(dynamo.Update(w.table(table), item.Of(k), ""), fields)
-		if err := w.store.Write(ctx, same(op, it, "version")); !dynamo.IsCondition(err) {
+		op := kit.Set(dynamo.Update(w.table(table), item.Of(k), ""), fields)
+		if err := w.store.Write(ctx, kit.Same(op, it, "version")); !dynamo.IsCondition(err) {
 			return err
 		}
 	}

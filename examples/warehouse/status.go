@@ -98,8 +98,8 @@ func (w *Warehouse) addToStatus(ctx context.Context, e StatusEvent) (total int64
 		if it.Exists() && has(it, fields) {
 			return total, nil
 		}
-		op := set(dynamo.Update(w.table("status"), key(e.Key), ""), fields)
-		if err := w.store.Write(ctx, same(op, it, "key", "total", "create_date", "update_date")); !dynamo.IsCondition(err) {
+		op := kit.Set(dynamo.Update(w.table("status"), key(e.Key), ""), fields)
+		if err := w.store.Write(ctx, kit.Same(op, it, "key", "total", "create_date", "update_date")); !dynamo.IsCondition(err) {
 			return total, err
 		}
 	}
@@ -163,7 +163,7 @@ func (w *Warehouse) nameCounter(ctx context.Context, counter sluice.Item) error 
 	if _, named := counter.Lookup("pkg"); named || len(parts) != 3 {
 		return nil
 	}
-	op := set(dynamo.Update(w.table("status_counter"), key(k), ""), map[string]any{"pkg": parts[0], "env": parts[1], "version": parts[2]})
+	op := kit.Set(dynamo.Update(w.table("status_counter"), key(k), ""), map[string]any{"pkg": parts[0], "env": parts[1], "version": parts[2]})
 	return unless(w.store.Write(ctx, op.If("attribute_exists(#key)").Name("#key", "key")))
 }
 
