@@ -154,9 +154,9 @@ func (g *gateway) read(w http.ResponseWriter, r *http.Request, service string) (
 	return q, !over
 }
 
-// pass sends the request on and returns the answer's status and body. Large
-// answers go through memory: they are of a few MB.
-func (g *gateway) pass(ctx context.Context, q request, service, base string) (int, []byte) {
+// forward sends the request on and answers, after a success once done has returned.
+// Large answers go through memory: they are of a few MB.
+func (g *gateway) forward(ctx context.Context, q request, service, base string, done func()) {
 	resp, err := g.account.send(ctx, service, base, q.r.Method, q.r.URL.RequestURI(), q.r.Header, q.body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the test's client sees what the gateway saw: a broken connection
@@ -170,8 +170,13 @@ func (g *gateway) pass(ctx context.Context, q request, service, base string) (in
 		resp.Header.Del(name)
 	}
 	maps.Copy(q.w.Header(), resp.Header)
-	return resp.StatusCode, body
+	if resp.StatusCode == http.StatusOK {
+		done()
+	}
+	q.answer(resp.StatusCode, body)
 }
+
+func nothing() {}
 
 func (q request) answer(status int, body []byte) {
 	q.w.WriteHeader(status)
@@ -199,8 +204,7 @@ func (g *gateway) serveSearch(w http.ResponseWriter, r *http.Request) {
 	case g.denied("es", action) != "":
 		q.answer(http.StatusForbidden, fmt.Appendf(nil, `{"Message":"policy.json does not allow es:%s"}`, action))
 	default:
-		status, body := g.pass(q.r.Context(), q, "es", base)
-		q.answer(status, body)
+		g.forward(q.r.Context(), q, "es", base, nothing)
 	}
 }
 
