@@ -131,11 +131,7 @@ func (a *app) notify(ctx context.Context, rec *sluice.Record) error {
 		Str("from", attribute(rec.Old, "status")).
 		Str("to", to).
 		Str("dedupeKey", id+"#"+to)
-	err := a.d.Notify(ctx, sluice.Message{
-		Body:       string(b.Bytes()),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: id + "#" + to}},
-	})
-	if err != nil {
+	if err := a.d.Notify(ctx, kit.Message(b.Bytes(), id+"#"+to)); err != nil {
 		return fmt.Errorf("telling that search %s is %s: %w", Named(rec.Keys), to, err)
 	}
 	return nil

@@ -197,10 +197,7 @@ func head(b *message.Body, event string, rec *sluice.Record) *message.Body {
 }
 
 func (w *Warehouse) tell(ctx context.Context, rec *sluice.Record, event string, body []byte) error {
-	return w.send(ctx, sluice.Message{
-		Body:       string(body),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: event + ":" + kit.Text(rec.Keys, "key")}},
-	})
+	return w.send(ctx, kit.Message(body, event+":"+kit.Text(rec.Keys, "key")))
 }
 
 func yes(it sluice.Item, name string) bool {
