@@ -60,7 +60,7 @@ func (x *Index) Write(ctx context.Context, op document.Op) error {
 		return err
 	}
 	if err := checkOp(op); err != nil {
-		return sluice.Permanent(document.NewError(op, 400, err.typ, err.reason))
+		return sluice.Permanent(err)
 	}
 	refusal, err := x.write(op)
 	if refusal != nil && op.Refused != nil {
@@ -196,12 +196,10 @@ func (x *Index) ForgetDeletes() {
 	}
 }
 
-// opError is OpenSearch's reason to refuse an Op permanently.
-type opError struct{ typ, reason string }
-
-func checkOp(op document.Op) *opError {
-	refuse := func(typ, format string, args ...any) *opError {
-		return &opError{typ, fmt.Sprintf(format, args...)}
+// checkOp returns OpenSearch's reason to refuse an Op permanently.
+func checkOp(op document.Op) error {
+	refuse := func(typ, format string, args ...any) error {
+		return document.NewError(op, 400, typ, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case op.Index == "":

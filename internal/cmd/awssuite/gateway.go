@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,7 +42,7 @@ type gateway struct {
 	wrote  map[string]time.Time // by table, when the last write was done
 	search atomic.Value         // the domain's URL, once it exists
 
-	servers []*http.Server
+	servers []*httptest.Server
 	ended   context.Context
 	stop    context.CancelFunc
 
@@ -50,7 +50,7 @@ type gateway struct {
 	dynamodbURL, sqsURL, searchURL string
 }
 
-func newGateway(a *account, prefix, run string) (*gateway, error) {
+func newGateway(a *account, prefix, run string) *gateway {
 	g := &gateway{
 		account: a, prefix: prefix + "-", run: run, allowed: actions(),
 		asked: map[resource]bool{}, calls: map[string]int{}, wrote: map[string]time.Time{},
@@ -60,17 +60,11 @@ func newGateway(a *account, prefix, run string) (*gateway, error) {
 		url    *string
 		handle http.HandlerFunc
 	}{{&g.dynamodbURL, g.serveDynamoDB}, {&g.sqsURL, g.serveSQS}, {&g.searchURL, g.serveSearch}} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			g.close()
-			return nil, err
-		}
-		*s.url = "http://" + l.Addr().String()
-		server := &http.Server{Handler: s.handle}
+		server := httptest.NewServer(s.handle)
+		*s.url = server.URL
 		g.servers = append(g.servers, server)
-		go server.Serve(l) //nolint:errcheck // it ends with Close
 	}
-	return g, nil
+	return g
 }
 
 // close waits for calls that create or change something, whose outcome must be
@@ -79,11 +73,11 @@ func (g *gateway) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, s := range g.servers {
-		s.Shutdown(ctx) //nolint:errcheck // what has taken too long ends with the next line
+		s.Config.Shutdown(ctx) //nolint:errcheck // what has taken too long ends with the next line
 	}
 	g.stop()
 	for _, s := range g.servers {
-		s.Close()
+		s.Config.Close()
 	}
 }
 
