@@ -47,9 +47,7 @@ type TableOptions struct {
 
 func (o TableOptions) withDefaults() TableOptions {
 	o.PartitionKey = cmp.Or(o.PartitionKey, "pk")
-	if o.View == "" {
-		o.View = item.BothImages.String()
-	}
+	o.View = cmp.Or(o.View, item.BothImages.String())
 	o.Shards = cmp.Or(o.Shards, 1)
 	return o
 }

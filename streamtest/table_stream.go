@@ -1,6 +1,7 @@
 package streamtest
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"sort"
@@ -102,10 +103,7 @@ func (t *Table) DisableStream() {
 func (t *Table) EnableStream(view string) (arn string) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	if view == "" {
-		view = item.BothImages.String()
-	}
-	v, err := views.Parse(view)
+	v, err := views.Parse(cmp.Or(view, item.BothImages.String()))
 	switch {
 	case err != nil:
 		t.s.fatalf("EnableStream: table %s: %v", t.name, err)
