@@ -64,7 +64,6 @@ type dice struct {
 // Chaos makes the service misbehave from now on, in addition to the faults of
 // [Service.Fail]. The zero Chaos ends it.
 func (s *Service) Chaos(c Chaos) {
-	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := c.validate(); err != nil {

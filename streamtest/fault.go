@@ -68,7 +68,6 @@ type effect struct {
 
 // Fail registers a fault. The returned function removes it.
 func (s *Service) Fail(f Fault) (remove func()) {
-	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := f.validate(); err != nil {

@@ -60,7 +60,7 @@ func (x *Index) Write(ctx context.Context, op document.Op) error {
 		return err
 	}
 	if err := checkOp(op); err != nil {
-		return sluice.Permanent(document.NewError(op, 400, err.typ, err.reason))
+		return sluice.Permanent(err)
 	}
 	refusal, err := x.write(op)
 	if refusal != nil && op.Refused != nil {
@@ -196,12 +196,10 @@ func (x *Index) ForgetDeletes() {
 	}
 }
 
-// opError is OpenSearch's reason to refuse an Op permanently.
-type opError struct{ typ, reason string }
-
-func checkOp(op document.Op) *opError {
-	refuse := func(typ, format string, args ...any) *opError {
-		return &opError{typ, fmt.Sprintf(format, args...)}
+// checkOp returns OpenSearch's reason to refuse an Op permanently.
+func checkOp(op document.Op) error {
+	refuse := func(typ, format string, args ...any) error {
+		return document.NewError(op, 400, typ, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case op.Index == "":
@@ -225,10 +223,10 @@ func checkOp(op document.Op) *opError {
 	}
 	d := json.NewDecoder(bytes.NewReader(op.Body))
 	d.UseNumber()
-	if tok, err := d.Token(); err != nil || tok != json.Delim('{') {
+	if !bytes.HasPrefix(bytes.TrimLeft(op.Body, " \t\r\n"), []byte{'{'}) {
 		return refuse("mapper_parsing_exception", "the body is no JSON object")
 	}
-	if err := checkObject(d); err != nil {
+	if err := checkBody(d); err != nil {
 		return refuse("mapper_parsing_exception", "the body: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
@@ -237,42 +235,29 @@ func checkOp(op document.Op) *opError {
 	return nil
 }
 
-// checkObject reads the rest of the object that d has entered. A duplicate field
-// is an error.
-func checkObject(d *json.Decoder) error {
+// checkBody reads the next value of d. A duplicate field of an object is an error.
+func checkBody(d *json.Decoder) error {
+	opened, err := d.Token()
+	if _, nested := opened.(json.Delim); err != nil || !nested {
+		return err
+	}
 	names := map[string]bool{}
 	for d.More() {
-		tok, err := d.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := tok.(string) // a field's name is a string
-		if names[name] {
-			return fmt.Errorf("duplicate field %q", name)
-		}
-		names[name] = true
-		if err := checkNext(d); err != nil {
-			return err
-		}
-	}
-	_, err := d.Token() // the closing brace
-	return err
-}
-
-func checkNext(d *json.Decoder) error {
-	switch tok, err := d.Token(); {
-	case err != nil:
-		return err
-	case tok == json.Delim('{'):
-		return checkObject(d)
-	case tok == json.Delim('['):
-		for d.More() {
-			if err := checkNext(d); err != nil {
+		if opened == json.Delim('{') {
+			tok, err := d.Token()
+			if err != nil {
 				return err
 			}
+			name, _ := tok.(string) // a field's name is a string
+			if names[name] {
+				return fmt.Errorf("duplicate field %q", name)
+			}
+			names[name] = true
 		}
-		_, err := d.Token()
-		return err
+		if err := checkBody(d); err != nil {
+			return err
+		}
 	}
-	return nil
+	_, err = d.Token() // the closing brace or bracket
+	return err
 }

@@ -2,7 +2,6 @@ package streamtest
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -24,7 +23,7 @@ import (
 // The Host header stays as the client wrote it. The proxy reads a request
 // completely before it forwards it. All methods are safe for concurrent use.
 type Proxy struct {
-	t         testing.TB
+	failer
 	url       string
 	server    *http.Server
 	reverse   *httputil.ReverseProxy
@@ -61,8 +60,7 @@ type ProxyCounts struct {
 // Without a test, in an Example or a program, t is nil: then mistakes panic and
 // [Proxy.Close] ends it.
 func NewProxy(t testing.TB, target string) *Proxy {
-	p := &Proxy{t: t, transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}}
-	p.helper()
+	p := &Proxy{failer: failer{t, "streamtest: proxy: "}, transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}}
 	to, err := url.Parse(target)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
 		p.fatalf("NewProxy(%q): want the URL of a server, such as http://127.0.0.1:8000", target)
@@ -113,7 +111,6 @@ func (p *Proxy) Counts() ProxyCounts {
 
 // Fail registers a fault. The returned function removes it.
 func (p *Proxy) Fail(f ProxyFault) (remove func()) {
-	p.helper()
 	if err := f.validate(); err != nil {
 		p.fatalf("Fail: %v", err)
 	}
@@ -157,19 +154,4 @@ func (p *Proxy) count(n *int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*n++
-}
-
-func (p *Proxy) helper() {
-	if p.t != nil {
-		p.t.Helper()
-	}
-}
-
-func (p *Proxy) fatalf(format string, args ...any) {
-	msg := "streamtest: proxy: " + fmt.Sprintf(format, args...)
-	if p.t == nil {
-		panic(msg)
-	}
-	p.t.Helper()
-	p.t.Fatal(msg)
 }

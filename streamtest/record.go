@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -97,39 +98,22 @@ func Item(v any) sluice.Item {
 // Event returns a Lambda event with these records, which this package made or a
 // source decoded.
 func Event(recs ...sluice.Record) []byte {
-	out := []byte(`{"Records":[`)
 	for i := range recs {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		raw := recs[i].Raw()
-		if raw == nil {
+		if recs[i].Raw() == nil {
 			panic(fmt.Sprintf("streamtest: Event: record %d was not decoded from JSON; make it with Insert, Modify, Remove or Expire", i))
 		}
-		out = append(out, raw...)
 	}
-	return append(out, "]}"...)
+	return recordtest.Event(recs...)
 }
 
 // records counts the records made.
 var records atomic.Uint64
 
-// nthSequence returns sequence numbers of 27 digits and, after the tenth, of 28:
-// comparing them as strings fails. AWS gives such numbers to streams that are some
-// months old.
-func nthSequence(n uint64) sluice.Sequence {
-	high := 9_999_999
-	if n >= 10 {
-		high = 10_000_000
-	}
-	return sluice.Sequence(fmt.Sprintf("%d%020d", high, 2_395_190_001_559_217+n))
-}
-
 func build(caller string, event sluice.EventName, table string, old, new any, opts []RecordOption) sluice.Record {
 	s := recordSpec{event: event, view: item.BothImages, created: time.Now().Truncate(time.Second)}
 	nth := records.Add(1) - 1
 	if event != sluice.Snapshot {
-		s.sequence = nthSequence(nth)
+		s.sequence = recordtest.Sequence(int(nth) + 1)
 	}
 	for _, o := range opts {
 		o(&s)
@@ -173,7 +157,11 @@ func (s *recordSpec) make(table string, old, new any, nth uint64) (rec sluice.Re
 	if err != nil {
 		return rec, err
 	}
-	text := s.json(keys, oldImage, newImage, arn, region, nth)
+	text := recordtest.Encode(recordtest.Spec{
+		Event: s.event, Keys: string(keys.Raw()), Old: string(oldImage.Raw()), New: string(newImage.Raw()), Sequence: s.sequence,
+		ID: fmt.Sprintf("%032x", nth), ARN: arn, Region: region, Created: s.created, ViewType: s.view.String(), TTL: s.ttl,
+		Size: sizeOf(keys) + sizeOf(oldImage) + sizeOf(newImage),
+	})
 	if s.event == sluice.Snapshot {
 		rec = *sluice.DecodeRecord(text)
 	} else {
@@ -223,34 +211,6 @@ func (s *recordSpec) keysOf(old, new sluice.Item) (sluice.Item, error) {
 		}
 	}
 	return is.Only(names...), nil
-}
-
-// json encodes the record as in a Lambda event.
-func (s *recordSpec) json(keys, old, new sluice.Item, arn, region string, nth uint64) []byte {
-	b := fmt.Appendf(nil, `{"eventID":"%032x","eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":%q,`, nth, s.event, region)
-	if s.ttl {
-		b = append(b, `"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},`...)
-	}
-	b = append(b, `"dynamodb":{`...)
-	if !s.created.IsZero() {
-		b = fmt.Appendf(b, `"ApproximateCreationDateTime":%d`, s.created.Unix())
-		if nanos := s.created.Nanosecond(); nanos > 0 {
-			b = fmt.Appendf(b, ".%09d", nanos)
-		}
-		b = append(b, ',')
-	}
-	b = fmt.Appendf(b, `"Keys":%s,`, keys.Raw())
-	if new.Exists() {
-		b = fmt.Appendf(b, `"NewImage":%s,`, new.Raw())
-	}
-	if old.Exists() {
-		b = fmt.Appendf(b, `"OldImage":%s,`, old.Raw())
-	}
-	if s.sequence != "" {
-		b = append(item.AppendString(append(b, `"SequenceNumber":`...), string(s.sequence)), ',')
-	}
-	b = fmt.Appendf(b, `"SizeBytes":%d,"StreamViewType":%q},"eventSourceARN":`, sizeOf(keys)+sizeOf(old)+sizeOf(new), s.view)
-	return append(item.AppendString(b, arn), '}')
 }
 
 // streamOf returns the ARN and the Region of a table's stream.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -131,8 +132,8 @@ func TestRecordDefaults(t *testing.T) {
 		last = rec
 	}
 	// Who compares them as strings is found out.
-	for n := range uint64(30) {
-		a, b := nthSequence(n), nthSequence(n+1)
+	for n := 1; n < 30; n++ {
+		a, b := recordtest.Sequence(n), recordtest.Sequence(n+1)
 		if !a.Valid() || a.Compare(b) >= 0 || n == 9 && a < b {
 			t.Errorf("sequence number %d is %s, the next one %s", n, a, b)
 		}

@@ -33,7 +33,7 @@ const (
 // the calling goroutine. So let other goroutines than the test's report their end
 // by a defer.
 type Service struct {
-	t testing.TB
+	failer
 
 	mu          sync.Mutex
 	offset      time.Duration // of the clock
@@ -59,7 +59,7 @@ type Service struct {
 // [Service.Close] ends it.
 func NewService(t testing.TB) *Service {
 	s := &Service{
-		t: t, limits: Limits{}.withDefaults(), pending: make(map[chan struct{}]bool),
+		failer: failer{t, "streamtest: "}, limits: Limits{}.withDefaults(), pending: make(map[chan struct{}]bool),
 		tables: make(map[string]*Table), byARN: make(map[string]*stream), generations: make(map[string]int),
 	}
 	if t != nil {
@@ -145,7 +145,6 @@ func (s *Service) now() time.Time { return time.Now().Add(s.offset) }
 // trimmed, and the Date of responses follows. The caller's own clock does not
 // change.
 func (s *Service) Advance(d time.Duration) {
-	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d < 0 {
@@ -156,7 +155,6 @@ func (s *Service) Advance(d time.Duration) {
 
 // SetLimits replaces the limits of the service.
 func (s *Service) SetLimits(l Limits) {
-	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := l.validate(); err != nil {
@@ -168,7 +166,6 @@ func (s *Service) SetLimits(l Limits) {
 // DeleteTable deletes a table and its items without records. Its stream closes and
 // stays readable for the retention.
 func (s *Service) DeleteTable(name string) {
-	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tables[name]
@@ -182,18 +179,17 @@ func (s *Service) DeleteTable(name string) {
 	delete(s.tables, name)
 }
 
-func (s *Service) helper() {
-	if s.t != nil {
-		s.t.Helper()
-	}
+// failer fails a test for a mistake in its use of this package. Without a test it panics.
+type failer struct {
+	t      testing.TB
+	prefix string
 }
 
-// fatalf fails the test: DynamoDB does not support the operation.
-func (s *Service) fatalf(format string, args ...any) {
-	msg := "streamtest: " + fmt.Sprintf(format, args...)
-	if s.t == nil {
+func (f failer) fatalf(format string, args ...any) {
+	msg := f.prefix + fmt.Sprintf(format, args...)
+	if f.t == nil {
 		panic(msg)
 	}
-	s.t.Helper()
-	s.t.Fatal(msg)
+	f.t.Helper()
+	f.t.Fatal(msg)
 }

@@ -60,10 +60,11 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reply{ctx: ctx, rest: a.body}
+	sent := a.body
 	if a.fault.cut {
-		r.rest, r.cut = a.body[:len(a.body)/2], true
+		sent = sent[:len(sent)/2]
 	}
+	r := &reply{ctx, bytes.NewReader(sent), a.fault.cut}
 	return &http.Response{
 		Status: strconv.Itoa(a.status) + " " + http.StatusText(a.status), StatusCode: a.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -84,7 +85,7 @@ func readRequest(r io.Reader, length int64) ([]byte, error) {
 // when its request's context ends.
 type reply struct {
 	ctx  context.Context //nolint:containedctx // an http.Response's body belongs to its request
-	rest []byte
+	rest *bytes.Reader
 	cut  bool
 }
 
@@ -92,15 +93,11 @@ func (r *reply) Read(p []byte) (int, error) {
 	if err := context.Cause(r.ctx); err != nil {
 		return 0, err
 	}
-	if len(r.rest) == 0 {
-		if r.cut {
-			return 0, io.ErrUnexpectedEOF
-		}
-		return 0, io.EOF
+	n, err := r.rest.Read(p)
+	if r.cut && errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
+	return n, err
 }
 
 func (r *reply) Close() error { return nil }

@@ -95,7 +95,6 @@ func (sh *shard) close(now time.Time, retention time.Duration) {
 // Split closes a shard and gives it two children, each with half of its items,
 // like DynamoDB when a partition grows.
 func (t *Table) Split(shardID string) (left, right string) {
-	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	sh := t.openShard("Split", shardID)
@@ -108,7 +107,6 @@ func (t *Table) Split(shardID string) (left, right string) {
 
 // Roll closes a shard and gives it one child, like DynamoDB every few hours.
 func (t *Table) Roll(shardID string) (child string) {
-	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	sh := t.openShard("Roll", shardID)
@@ -131,7 +129,6 @@ func (t *Table) replace(sh *shard, highs ...uint64) []*shard {
 }
 
 func (t *Table) openShard(what, id string) *shard {
-	t.s.helper()
 	sh := t.mustStream(what).byID[id]
 	if sh == nil || !sh.open() {
 		t.s.fatalf("%s: table %s has no open shard %q", what, t.name, id)
@@ -141,7 +138,6 @@ func (t *Table) openShard(what, id string) *shard {
 
 // Hide omits a shard from the next n DescribeStream responses that would list it.
 func (t *Table) Hide(shardID string, n int) {
-	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	sh := t.anyShard("Hide", shardID)
@@ -153,7 +149,6 @@ func (t *Table) Hide(shardID string, n int) {
 
 // anyShard returns a shard of the latest stream, open or closed.
 func (t *Table) anyShard(what, id string) *shard {
-	t.s.helper()
 	if t.stream == nil {
 		t.s.fatalf("%s: table %s has no stream", what, t.name)
 	}

@@ -41,7 +41,6 @@ func (sh *shard) gone(now time.Time, retention time.Duration) bool {
 // whose id shows an age under 23 hours: let time pass, or set
 // [TableOptions.OpaqueShardIDs].
 func (t *Table) Trim(shardID string, n int) {
-	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	sh := t.anyShard("Trim", shardID)
@@ -59,7 +58,6 @@ func (t *Table) Trim(shardID string, n int) {
 // TrimBefore trims all records of the latest stream that are older than seq, like
 // Trim.
 func (t *Table) TrimBefore(seq sluice.Sequence) {
-	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	if t.stream == nil {

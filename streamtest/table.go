@@ -47,9 +47,7 @@ type TableOptions struct {
 
 func (o TableOptions) withDefaults() TableOptions {
 	o.PartitionKey = cmp.Or(o.PartitionKey, "pk")
-	if o.View == "" {
-		o.View = item.BothImages.String()
-	}
+	o.View = cmp.Or(o.View, item.BothImages.String())
 	o.Shards = cmp.Or(o.Shards, 1)
 	return o
 }
@@ -57,7 +55,6 @@ func (o TableOptions) withDefaults() TableOptions {
 // CreateTable makes an empty table. A recreated table has a stream with another
 // ARN.
 func (s *Service) CreateTable(name string, o TableOptions) *Table {
-	s.helper()
 	o = o.withDefaults()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +105,6 @@ func (t *Table) Name() string { return t.name }
 // []byte, a sluice.Item, or a map[string]any of plain Go values: strings, numbers,
 // json.Number, bools, nil, []byte, []any and map[string]any.
 func (t *Table) Put(item any) sluice.Sequence {
-	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	image, key := t.parse("Put", item)
@@ -124,19 +120,16 @@ func (t *Table) Put(item any) sluice.Sequence {
 // accepts, and returns the sequence number of the record: "" if the item does not
 // exist.
 func (t *Table) Delete(key any) sluice.Sequence {
-	t.s.helper()
 	return t.remove("Delete", key, false)
 }
 
 // Expire deletes an item like DynamoDB at the end of its time to live: the record
 // names the service as the principal.
 func (t *Table) Expire(key any) sluice.Sequence {
-	t.s.helper()
 	return t.remove("Expire", key, true)
 }
 
 func (t *Table) remove(what string, v any, ttl bool) sluice.Sequence {
-	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	keys, key := t.parse(what, v)
@@ -153,7 +146,6 @@ func (t *Table) remove(what string, v any, ttl bool) sluice.Sequence {
 
 // parse parses an item or its keys, and returns its name in the table.
 func (t *Table) parse(what string, v any) (sluice.Item, string) {
-	t.s.helper()
 	if t.deleted {
 		t.s.fatalf("%s: table %s was deleted", what, t.name)
 	}

@@ -183,7 +183,8 @@ func appendPayload(dst []byte, v item.Value) []byte {
 	case item.S:
 		return item.AppendString(dst, v.Str())
 	case item.N:
-		return append(parseDecimal(v.Str()).append(append(dst, '"')), '"')
+		dst, _ = v.AppendText(append(dst, '"')) // without exponent, plus sign or redundant zeros
+		return append(dst, '"')
 	case item.B:
 		return item.AppendString(dst, base64.StdEncoding.EncodeToString(v.Bytes()))
 	case item.M:

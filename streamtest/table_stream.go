@@ -1,6 +1,7 @@
 package streamtest
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"sort"
@@ -92,7 +93,6 @@ func (t *Table) StreamARN() string {
 // DisableStream disables the table's stream: its shards close, and it stays
 // readable for the retention.
 func (t *Table) DisableStream() {
-	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.mustStream("DisableStream").close(t.s.now(), t.s.limits.Retention)
@@ -101,13 +101,9 @@ func (t *Table) DisableStream() {
 // EnableStream gives the table a new stream, with one shard and its own ARN, and
 // returns that ARN. An empty view is NEW_AND_OLD_IMAGES.
 func (t *Table) EnableStream(view string) (arn string) {
-	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	if view == "" {
-		view = item.BothImages.String()
-	}
-	v, err := views.Parse(view)
+	v, err := views.Parse(cmp.Or(view, item.BothImages.String()))
 	switch {
 	case err != nil:
 		t.s.fatalf("EnableStream: table %s: %v", t.name, err)
@@ -122,7 +118,6 @@ func (t *Table) EnableStream(view string) (arn string) {
 
 // mustStream returns the stream, which must be enabled.
 func (t *Table) mustStream(what string) *stream {
-	t.s.helper()
 	if t.stream == nil || !t.stream.enabled() {
 		t.s.fatalf("%s: table %s has no stream that is enabled", what, t.name)
 	}

@@ -158,15 +158,11 @@ func asked(ctx context.Context, method, address, path string, into any) error {
 		return err
 	}
 	r.Header.Set("Authorization", "Bearer "+pageToken)
-	resp, err := http.DefaultClient.Do(r)
+	body, err := local.Do(r)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: %s", method, path, resp.Status)
-	}
-	return json.NewDecoder(resp.Body).Decode(into)
+	return json.Unmarshal(body, into)
 }
 
 // usage is the resident bytes of a program, and the share of a processor that it takes.

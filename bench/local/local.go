@@ -27,7 +27,7 @@ func Call(ctx context.Context, url, action string, request []byte, out any) erro
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+action)
 	req.Header.Set("Authorization", Unsigned)
-	body, err := do(req)
+	body, err := Do(req)
 	if err != nil {
 		return fmt.Errorf("%s: %w", action, err)
 	}
@@ -37,7 +37,8 @@ func Call(ctx context.Context, url, action string, request []byte, out any) erro
 	return json.Unmarshal(body, out)
 }
 
-func do(req *http.Request) ([]byte, error) {
+// Do returns the body of an answer. Another status than 200 is an error.
+func Do(req *http.Request) ([]byte, error) {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ func Metrics(ctx context.Context, address string) (Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := do(req)
+	body, err := Do(req)
 	if err != nil {
 		return nil, err
 	}

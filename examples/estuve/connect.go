@@ -40,7 +40,7 @@ func Connect(s run.Setup) (*router.Router, error) {
 		return store.Check(ctx, append(d.Tables.Streams(), d.Tables.Markers)...)
 	})
 	if s.Env("ESTUVE_QUEUE") != "" {
-		queue, err := kit.StandardQueue(s, "ESTUVE_QUEUE", "delete points", "delete maps", "cascade")
+		queue, err := kit.StandardQueue(s, "ESTUVE_QUEUE", "of cascades", "delete points", "delete maps", "cascade")
 		if err != nil {
 			return nil, err
 		}

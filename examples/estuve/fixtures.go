@@ -28,19 +28,3 @@ func Fixtures(t Tables) []Fixture {
 	}
 	return all
 }
-
-// Written is Fixtures as their writers write them, in that order: without
-// counters, which are not theirs.
-func Written(t Tables) []Fixture {
-	all := Fixtures(t)
-	for i, f := range all {
-		var names []string
-		for name := range f.Item.All() {
-			if name != "num_points" && name != "num_maps" {
-				names = append(names, name)
-			}
-		}
-		all[i].Item = f.Item.Only(names...)
-	}
-	return all
-}

@@ -89,11 +89,6 @@ func TestReadsOfTables(t *testing.T) {
 	checkReads(t, Reads{Tables: tables, Store: store})
 }
 
-func TestWritesOfTables(t *testing.T) {
-	tables, store := newTables(t)
-	checkWrites(t, Writes{Tables: tables, Write: store.Write}, Reads{Tables: tables, Store: store})
-}
-
 func TestRecountOfTables(t *testing.T) {
 	tables, store := newTables(t)
 	putAll(t, store, Written(tables)...) // counted by nobody

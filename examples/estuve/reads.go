@@ -3,6 +3,7 @@ package estuve
 import (
 	"context"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
@@ -68,4 +69,10 @@ func (r Reads) Points(ctx context.Context, mapID string, limit int, after string
 	}
 	points, last, err := kit.Page[Point](ctx, r.Store, q, limit)
 	return points, kit.Text(last, "point_id"), err
+}
+
+func keyOfUser(userID string) sluice.Item { return item.Of(item.String("user_id", userID)) }
+
+func keyOfMap(userID, mapID string) sluice.Item {
+	return item.Of(item.String("user_id", userID), item.String("map_id", mapID))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 // Response is what somebody said to an attempt.
@@ -33,19 +34,11 @@ func (t *Table) Respond(ctx context.Context, searchID string, step int64, r Resp
 	}
 	round, _ := s.Lookup("round")
 	n, _ := round.Int64() // 0 where it is missing
-	op := dynamo.Update(t.name, key(searchID, AttemptID(searchID, n, step)), "SET #response = :response").
-		If("#type = :attempt AND attribute_not_exists(#response)").
-		Name("#type", "entityType").Name("#response", "response").
-		Value(":attempt", "searchAttempt").Value(":response", r.Text)
-	if r.By != "" {
-		op.Update += ", #by = :by"
-		op = op.Name("#by", "respondedBy").Value(":by", r.By)
-	}
-	if !r.At.IsZero() {
-		op.Update += ", #at = :at"
-		op = op.Name("#at", "respondedDatetime").Value(":at", r.At.UTC().Format(time.RFC3339Nano))
-	}
-	err = t.store.Write(ctx, op)
+	op := kit.Set(dynamo.Update(t.name, key(searchID, AttemptID(searchID, n, step)), ""), map[string]any{
+		"response": r.Text, "respondedBy": kit.Given(r.By), "respondedDatetime": kit.Given(timeText(r.At)),
+	})
+	err = t.store.Write(ctx, op.If("#type = :attempt AND attribute_not_exists(#response)").
+		Name("#type", "entityType").Name("#response", "response").Value(":attempt", "searchAttempt"))
 	switch {
 	case err == nil:
 		return true, nil

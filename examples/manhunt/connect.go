@@ -1,6 +1,7 @@
 package manhunt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/handlers/escalation/webhook"
 	"github.com/sluicehq/sluice/run"
@@ -18,33 +20,30 @@ import (
 // Connect connects what the routes work on. The first of the tables is the one
 // that is looked up in, too (default DefaultTable). now is Deps.Now.
 func Connect(s run.Setup, now func() time.Time) (d Deps, err error) {
-	for _, q := range []struct{ variable, of string }{{"MANHUNT_QUEUE", "attempts are"}, {"MANHUNT_WATCH_QUEUE", "the watchdog is"}} {
-		if s.Env(q.variable) == "" {
-			return d, fmt.Errorf("%s is not set; want the URL or the name of the queue that %s sent to", q.variable, q.of)
-		}
-	}
-	if s.Env("MANHUNT_QUEUE") == s.Env("MANHUNT_WATCH_QUEUE") {
+	if name := s.Env("MANHUNT_QUEUE"); name != "" && name == s.Env("MANHUNT_WATCH_QUEUE") {
 		return d, errors.New("MANHUNT_QUEUE and MANHUNT_WATCH_QUEUE are the same queue: what happens to one must not happen to both")
 	}
-	senders := Senders(s)
-	queue, err := kit.StandardQueue(s, "MANHUNT_QUEUE", senders["MANHUNT_QUEUE"]...)
-	if err != nil {
-		return d, err
-	}
-	watch, err := kit.StandardQueue(s, "MANHUNT_WATCH_QUEUE", senders["MANHUNT_WATCH_QUEUE"]...)
-	if err != nil {
-		return d, err
-	}
-	d = Deps{Table: DefaultTable, Send: queue.Send, Watch: watch.Send, Now: now, Metrics: s.Metrics, Logger: s.Logger}
+	d = Deps{Table: DefaultTable, Now: now, Metrics: s.Metrics, Logger: s.Logger}
 	if len(s.Tables) > 0 {
 		d.Table = s.Tables[0]
 	}
-	if s.Env("REFLEX_QUEUE") != "" {
-		told, err := kit.StandardQueue(s, "REFLEX_QUEUE", senders["REFLEX_QUEUE"]...)
+	senders := Senders(s)
+	for _, q := range []struct {
+		variable, what string
+		send           *func(context.Context, sluice.Message) error
+	}{
+		{"MANHUNT_QUEUE", "that attempts are sent to", &d.Send},
+		{"MANHUNT_WATCH_QUEUE", "that the watchdog is sent to", &d.Watch},
+		{"REFLEX_QUEUE", "", &d.Notify},
+	} {
+		if q.what == "" && s.Env(q.variable) == "" {
+			continue
+		}
+		queue, err := kit.StandardQueue(s, q.variable, q.what, senders[q.variable]...)
 		if err != nil {
 			return d, err
 		}
-		d.Notify = told.Send
+		*q.send = queue.Send
 	}
 	if d.Store, err = kit.Store(s); err != nil {
 		return d, err

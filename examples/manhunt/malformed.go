@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -34,7 +35,7 @@ func (a *app) noteMalformed(ctx context.Context, rec *sluice.Record) error {
 	if err != nil {
 		return fmt.Errorf("reading the methods for search %s: %w", Named(it), err)
 	}
-	was, noted := it.Lookup(malformedMethods)
+	was, _ := it.Lookup(malformedMethods)
 	all := was.Map()
 	if !all.Exists() {
 		all = item.Of()
@@ -47,14 +48,8 @@ func (a *app) noteMalformed(ctx context.Context, rec *sluice.Record) error {
 	if all.Len() == 0 || all.Equal(was.Map()) {
 		return sluice.Skip("no malformed method")
 	}
-	op := dynamo.Update(a.d.Table, key(id, "search"), "SET #malformed = :all").
-		Name("#malformed", malformedMethods).Name("#type", "entityType").Value(":all", all).Value(":search", "search")
-	if noted {
-		op = op.If("#type = :search AND #malformed = :was").Value(":was", was)
-	} else {
-		op = op.If("#type = :search AND attribute_not_exists(#malformed)")
-	}
-	written, err := a.table.write(ctx, op)
+	op := kit.Set(dynamo.Update(a.d.Table, key(id, "search"), ""), map[string]any{malformedMethods: all})
+	written, err := a.table.write(ctx, kit.Same(op, it, "entityType", malformedMethods))
 	if err == nil && !written { // it is read anew
 		return errors.New("noting malformed methods: another record did so just now, or the search was removed")
 	}

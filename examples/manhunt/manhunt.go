@@ -100,14 +100,11 @@ func Register(r *router.Router, d Deps) error {
 	d.Logger = cmp.Or(d.Logger, slog.Default())
 	if d.Alarm == nil {
 		d.Alarm = func(ctx context.Context, a escalation.Alarm) error {
-			what, due := "a search stands still", ""
+			what := "a search stands still"
 			if a.Ended {
 				what = "a search has ended, and nobody was called"
 			}
-			if !a.Due.IsZero() {
-				due = a.Due.UTC().Format(time.RFC3339Nano)
-			}
-			d.Logger.ErrorContext(ctx, what, "search", Named(key(a.Escalation, "search")), "step", a.Number, "due", due, "err", a.Err)
+			d.Logger.ErrorContext(ctx, what, "search", Named(key(a.Escalation, "search")), "step", a.Number, "due", timeText(a.Due), "err", a.Err)
 			return nil
 		}
 	}

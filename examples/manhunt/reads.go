@@ -99,11 +99,12 @@ func (t *Table) SearchWithAttempts(ctx context.Context, id string) (s Search, at
 	if err != nil {
 		return s, nil, false, err
 	}
-	if s, found, err = first[Search](items, "search"); err != nil || !found {
+	searches, err := all[Search](items, "search")
+	if err != nil || len(searches) == 0 {
 		return s, nil, false, err
 	}
 	attempts, err = all[Attempt](items, "searchAttempt")
-	return s, attempts, true, err
+	return searches[0], attempts, true, err
 }
 
 // Attempts returns a page of a search's attempts, by their ids.
@@ -234,16 +235,6 @@ func all[T any](items []sluice.Item, entityType string) ([]T, error) {
 		out = append(out, v)
 	}
 	return out, nil
-}
-
-func first[T any](items []sluice.Item, entityType string) (v T, found bool, err error) {
-	for _, it := range items {
-		if attribute(it, "entityType") == entityType {
-			v, err = decode[T](it)
-			return v, true, err
-		}
-	}
-	return v, false, nil
 }
 
 // decode reads a row. An attribute of a wrong type does not hide the rest of the

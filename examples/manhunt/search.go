@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -86,14 +87,8 @@ func (a *app) search(ctx context.Context, id string) (sluice.Item, error) {
 	if reason == "" {
 		return it, nil
 	}
-	op := a.table.ending(id, attribute(it, "contactId"), Failed, Ending{By: manhuntItself, At: causedAt(ctx), Why: badSearch + ": " + reason}).
-		Name("#type", "entityType").Value(":search", "search")
-	if was, there := it.Lookup("status"); there {
-		op = op.If("#type = :search AND #status = :was").Value(":was", was)
-	} else {
-		op = op.If("#type = :search AND attribute_not_exists(#status)")
-	}
-	if _, err := a.table.write(ctx, op); err != nil {
+	op := a.table.ending(id, attribute(it, "contactId"), Failed, Ending{By: manhuntItself, At: causedAt(ctx), Why: badSearch + ": " + reason})
+	if _, err := a.table.write(ctx, kit.Same(op, it, "entityType", "status")); err != nil {
 		return it, err
 	}
 	return it, sluice.Permanent(fmt.Errorf("search %s: %s", Named(it), reason))

@@ -3,12 +3,12 @@ package manhunt
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/router"
 )
@@ -65,26 +65,19 @@ func (t *Table) endRound(ctx context.Context, e escalation.Escalation, reason st
 }
 
 func (t *Table) ending(searchID, contactID, status string, e Ending) dynamo.Op {
-	op := dynamo.Update(t.name, key(searchID, "search"), "SET #status = :status, #index = :index").
-		Name("#status", "status").Name("#index", "GSI2PK").Value(":status", status).Value(":index", status+"#"+contactID)
-	at := ""
-	if !e.At.IsZero() {
-		at = e.At.UTC().Format(time.RFC3339Nano)
+	return kit.Set(dynamo.Update(t.name, key(searchID, "search"), ""), map[string]any{
+		"status": status, "GSI2PK": status + "#" + contactID,
+		// Of an end that was taken back nothing is left.
+		resolution: kit.Given(e.Why), resolvedBy: kit.Given(e.By), resolvedDatetime: kit.Given(timeText(e.At)),
+	})
+}
+
+// timeText is "" for the zero time.
+func timeText(at time.Time) string {
+	if at.IsZero() {
+		return ""
 	}
-	var unknown []string // of an end that was taken back nothing is left
-	for _, a := range []struct{ name, value string }{{resolution, e.Why}, {resolvedBy, e.By}, {resolvedDatetime, at}} {
-		op = op.Name("#"+a.name, a.name)
-		if a.value == "" {
-			unknown = append(unknown, "#"+a.name)
-			continue
-		}
-		op.Update += ", #" + a.name + " = :" + a.name
-		op = op.Value(":"+a.name, a.value)
-	}
-	if len(unknown) > 0 {
-		op.Update += " REMOVE " + strings.Join(unknown, ", ")
-	}
-	return op
+	return at.UTC().Format(time.RFC3339Nano)
 }
 
 // write makes a write of a search; false says that its condition does not hold.
@@ -112,11 +105,12 @@ func (t *Table) Reopen(ctx context.Context, searchID string) (reopened bool, err
 	if err != nil || !it.Exists() {
 		return false, err
 	}
-	return t.write(ctx, dynamo.Update(t.name, key(searchID, "search"), "SET #status = :active, #index = :index REMOVE #why, #by, #at, #malformed").
-		If("#type = :search AND #status <> :active").
-		Name("#type", "entityType").Name("#status", "status").Name("#index", "GSI2PK").
-		Name("#why", resolution).Name("#by", resolvedBy).Name("#at", resolvedDatetime).Name("#malformed", malformedMethods).
-		Value(":search", "search").Value(":active", Active).Value(":index", Active+"#"+attribute(it, "contactId")))
+	op := kit.Set(dynamo.Update(t.name, key(searchID, "search"), ""), map[string]any{
+		"status": Active, "GSI2PK": Active + "#" + attribute(it, "contactId"),
+		resolution: nil, resolvedBy: nil, resolvedDatetime: nil, malformedMethods: nil,
+	})
+	return t.write(ctx, op.If("#type = :search AND #status <> :active").
+		Name("#type", "entityType").Name("#status", "status").Value(":search", "search").Value(":active", Active))
 }
 
 // endNow is end for whoever knows a search by its id alone.
@@ -137,11 +131,7 @@ func (a *app) notify(ctx context.Context, rec *sluice.Record) error {
 		Str("from", attribute(rec.Old, "status")).
 		Str("to", to).
 		Str("dedupeKey", id+"#"+to)
-	err := a.d.Notify(ctx, sluice.Message{
-		Body:       string(b.Bytes()),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: id + "#" + to}},
-	})
-	if err != nil {
+	if err := a.d.Notify(ctx, kit.Message(b.Bytes(), id+"#"+to)); err != nil {
 		return fmt.Errorf("telling that search %s is %s: %w", Named(rec.Keys), to, err)
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
 // Connect returns Meadowlark's routes on their table, indices and queues.
@@ -49,11 +48,11 @@ func Connect(s run.Setup) (*router.Router, error) {
 	}
 	s.Check("table "+d.Table, func(ctx context.Context) error { return store.Check(ctx, d.Table) })
 	s.Check("opensearch", (Indices{Call: client.Call, Prefix: d.IndexPrefix}).Check, "document")
-	alerts, err := queue(s, "MEADOWLARK_ALERTS", "for alerts about dangling references", "dangling", "look again")
+	alerts, err := kit.StandardQueue(s, "MEADOWLARK_ALERTS", "for alerts about dangling references", "dangling", "look again")
 	if err != nil {
 		return nil, err
 	}
-	checks, err := queue(s, "MEADOWLARK_CHECKS", "for references that are checked again a minute later", "reference", "look again")
+	checks, err := kit.StandardQueue(s, "MEADOWLARK_CHECKS", "for references that are checked again a minute later", "reference", "look again")
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +76,4 @@ func Cluster(env func(string) string, cfg aws.Config) (*opensearch.Client, error
 		return nil, fmt.Errorf("MEADOWLARK_OPENSEARCH, _USER, _PASSWORD, _CA, _SIGN: %w", err)
 	}
 	return client, nil
-}
-
-// queue connects the queue that a variable names, for these routes.
-func queue(s run.Setup, variable, what string, routes ...string) (*sqs.Queue, error) {
-	if s.Env(variable) == "" {
-		return nil, fmt.Errorf("%s is not set: set it to the URL or name of the queue %s", variable, what)
-	}
-	return kit.StandardQueue(s, variable, routes...)
 }

@@ -104,11 +104,7 @@ func (a *app) alert(ctx context.Context, id, typ string, keys []writer.ForeignKe
 	}
 	var b message.Body
 	b.Str("kind", alertKind).Str("id", id).Str("type", typ).JSON("foreignKeys", append(list, ']')).Str("dedupeKey", dedupeKey)
-	err := a.d.Alert(ctx, sluice.Message{
-		Body:       string(b.Bytes()),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: dedupeKey}},
-	})
-	if err != nil {
+	if err := a.d.Alert(ctx, kit.Message(b.Bytes(), dedupeKey)); err != nil {
 		return fmt.Errorf("telling of a document that is missing %s: %w", writer.Named(writer.EntityKey(typ, id)), err)
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice/examples/internal/kit"
-	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 )
 
 // Create makes the table with its index and its stream if it is not there, and
@@ -17,7 +16,7 @@ func Create(ctx context.Context, cfg aws.Config, table string) error {
 	in := kit.Table(table, true, "pk", "sk")
 	in.AttributeDefinitions = append(in.AttributeDefinitions, kit.Texts("securityStudentId", "securityEdOrgId")...)
 	in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{
-		IndexName:  aws.String(writer.SecurityIndex),
+		IndexName:  aws.String("SecurityStudentEdOrgGSI"),
 		KeySchema:  kit.Key("securityStudentId", "securityEdOrgId"),
 		Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 	}}

@@ -3,24 +3,17 @@ package transitgateway
 import (
 	"cmp"
 	"context"
-	"errors"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/run"
-	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // Connect returns the routes on their tables, on the queue of TGW_QUEUE and the
 // cluster of TGW_OPENSEARCH, as run.App wants them.
 func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, error) {
 	return func(_ context.Context, s run.Setup) (sluice.Matcher, error) {
-		if s.Env("TGW_QUEUE") == "" {
-			return nil, errors.New("TGW_QUEUE is not set; want the URL or the name of the queue of the janitor, a standard one")
-		}
-		queue, err := kit.StandardQueue(s, "TGW_QUEUE", "claim", "janitor")
+		queue, err := kit.StandardQueue(s, "TGW_QUEUE", "of the janitor, a standard one", "claim", "janitor")
 		if err != nil {
 			return nil, err
 		}
@@ -28,7 +21,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if err != nil {
 			return nil, err
 		}
-		client, err := Cluster(s.Env, s.AWS("opensearch"))
+		client, err := kit.Cluster(s.Env, "TGW", s.AWS("opensearch"))
 		if err != nil {
 			return nil, err
 		}
@@ -45,12 +38,6 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 			Store: store, Prefix: prefix, Write: documents.Write, Index: Index(s.Env), Send: queue.Send, Logger: s.Logger,
 		})
 	}
-}
-
-// Cluster returns a client of the cluster of TGW_OPENSEARCH. With
-// TGW_OPENSEARCH_SERVICE requests are signed by cfg.
-func Cluster(env func(string) string, cfg aws.Config) (*opensearch.Client, error) {
-	return kit.Cluster(env, "TGW", cfg)
 }
 
 // Index is the index of TGW_INDEX.

@@ -46,14 +46,9 @@ func (g *Gateways) nextID(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		n, counted := kit.Number(it, "counter")
-		op := dynamo.Update(g.table("tgw_id"), last, "SET #counter = :next").Name("#counter", "counter").Value(":next", n+1)
-		if counted {
-			op = op.If("#counter = :last").Value(":last", n)
-		} else {
-			op = op.If("attribute_not_exists(#counter)")
-		}
-		if err := g.store.Write(ctx, op); !dynamo.IsCondition(err) {
+		n, _ := kit.Number(it, "counter")
+		op := kit.Set(dynamo.Update(g.table("tgw_id"), last, ""), map[string]any{"counter": n + 1})
+		if err := g.store.Write(ctx, kit.Same(op, it, "counter")); !dynamo.IsCondition(err) {
 			return fmt.Sprintf("tgw-%017x", n+1), err
 		}
 	}

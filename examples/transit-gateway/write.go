@@ -97,8 +97,9 @@ func (g *Gateways) SaveUpdate(ctx context.Context, w *Gateway) error {
 	saved := *w
 	saved.Version++
 	routeTables, _ := saved.item().Lookup("route_table_ids")
-	op := g.ifUnchanged(*w, dynamo.Update(g.table("tgw"), w.key(), "SET version = :next, #state = :state, route_table_ids = :tables").
-		Name("#state", "state").Value(":next", saved.Version).Value(":state", w.State).Value(":tables", routeTables))
+	op := g.ifUnchanged(*w, kit.Set(dynamo.Update(g.table("tgw"), w.key(), ""), map[string]any{
+		"version": saved.Version, "state": w.State, "route_table_ids": routeTables,
+	}))
 	if err := g.store.Write(ctx, op); err != nil {
 		return w.refused("saving", err, w.conflict(err))
 	}
@@ -118,8 +119,7 @@ func (g *Gateways) Rename(ctx context.Context, w *Gateway, name string) error {
 		return nil
 	}
 	saved.Version++
-	update := g.ifUnchanged(*w, dynamo.Update(g.table("tgw"), w.key(), "SET version = :next, #name = :new").
-		Value(":next", saved.Version).Value(":new", name))
+	update := g.ifUnchanged(*w, kit.Set(dynamo.Update(g.table("tgw"), w.key(), ""), map[string]any{"version": saved.Version, "name": name}))
 	err := g.transact(ctx, g.release(*w), update, g.claim(w.OwnerID, name, w.ID))
 	if err != nil {
 		return w.refused("renaming", err, nil, w.conflict(err), ErrNameTaken)
@@ -167,8 +167,7 @@ func (g *Gateways) Change(ctx context.Context, ownerID, id string, change func(*
 // ifUnchanged restricts op to the gateway that was read. The version alone does
 // not distinguish it from one re-created under its ID.
 func (g *Gateways) ifUnchanged(w Gateway, op dynamo.Op) dynamo.Op {
-	return op.If("version = :version AND created_at = :created AND #name = :name").
-		Name("#name", "name").Value(":version", w.Version).Value(":created", w.CreatedAt).Value(":name", w.Name)
+	return kit.Same(op, w.item(), "version", "created_at", "name")
 }
 
 // transact does release beside the others, or leaves it out when the name turns

@@ -227,11 +227,11 @@ func (g *group) write(ctx context.Context) error {
 		}
 		rev, _ := kit.Number(g.row, "rev")
 		fields["rev"] = rev + 1
-		op = set(dynamo.Update(table, g.rowKey(), ""), fields)
+		op = kit.Set(dynamo.Update(table, g.rowKey(), ""), fields)
 	}
 	// A head that was deleted and made again counts rev anew: with the history it
 	// is the same only if the builds are.
-	ops := []dynamo.Op{same(op, g.row, "key", "rev", "history")}
+	ops := []dynamo.Op{kit.Same(op, g.row, "key", "rev", "history")}
 	for version, it := range g.read {
 		of := func(e buildEntry) bool { return e.Version == version }
 		if !slices.ContainsFunc(g.before, of) && !slices.ContainsFunc(g.history, of) {
@@ -241,7 +241,7 @@ func (g *group) write(ctx context.Context) error {
 		if n := len(g.history); n > 0 && of(g.history[n-1]) {
 			names = append(slices.Clone(headAttributes), "key", "create_date")
 		}
-		ops = append(ops, same(dynamo.Check(g.w.table("build"), g.buildKey(version), ""), it, names...))
+		ops = append(ops, kit.Same(dynamo.Check(g.w.table("build"), g.buildKey(version), ""), it, names...))
 	}
 	return g.w.store.Transact(ctx, ops...)
 }

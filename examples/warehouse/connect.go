@@ -3,25 +3,18 @@ package warehouse
 import (
 	"cmp"
 	"context"
-	"errors"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/run"
-	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // Connect returns the routes on their tables, on the queue of WAREHOUSE_QUEUE and
 // the cluster of WAREHOUSE_OPENSEARCH, as run.App wants them.
 func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, error) {
 	return func(_ context.Context, s run.Setup) (sluice.Matcher, error) {
-		if s.Env("WAREHOUSE_QUEUE") == "" {
-			return nil, errors.New("WAREHOUSE_QUEUE is not set; want the URL or the name of the queue that is told of builds")
-		}
-		queue, err := kit.Queue(s, "WAREHOUSE_QUEUE", "announce")
+		queue, err := kit.Queue(s, "WAREHOUSE_QUEUE", "that is told of builds", "announce")
 		if err != nil {
 			return nil, err
 		}
@@ -29,7 +22,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if err != nil {
 			return nil, err
 		}
-		client, err := Cluster(s.Env, s.AWS("opensearch"))
+		client, err := kit.Cluster(s.Env, "WAREHOUSE", s.AWS("opensearch"))
 		if err != nil {
 			return nil, err
 		}
@@ -47,10 +40,4 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 			Write: marks.Writer(documents.Write), IndexPrefix: index,
 		})
 	}
-}
-
-// Cluster returns a client of the cluster of WAREHOUSE_OPENSEARCH. With
-// WAREHOUSE_OPENSEARCH_SERVICE requests are signed by cfg.
-func Cluster(env func(string) string, cfg aws.Config) (*opensearch.Client, error) {
-	return kit.Cluster(env, "WAREHOUSE", cfg)
 }

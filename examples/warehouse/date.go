@@ -71,10 +71,7 @@ func spanOf(it sluice.Item) (s span) {
 	return s
 }
 
-// fields sets the span's dates in fields, which set takes.
+// fields sets the span's dates in fields, which kit.Set takes.
 func (s span) fields(fields map[string]any) {
-	fields["create_date"], fields["update_date"] = nil, nil
-	if s.from.text != "" {
-		fields["create_date"], fields["update_date"] = s.from.text, s.to.text
-	}
+	fields["create_date"], fields["update_date"] = kit.Given(s.from.text), kit.Given(s.to.text)
 }

@@ -68,33 +68,28 @@ func (w *Warehouse) enqueue(ctx context.Context, e StatusEvent, total int64) err
 	if err != nil {
 		return err
 	}
-	for {
-		it, err := w.store.Get(ctx, w.table("status_head"), key(k))
-		if err != nil {
-			return err
-		}
-		var h statusHead
+	var h statusHead
+	var history []entry
+	err = w.change(ctx, "status_head", key(k), []string{"key", "rev"}, func(it sluice.Item) (map[string]any, error) {
+		h = statusHead{}
 		if it.Exists() {
 			if err := errors.Join(it.Decode(&h), h.check()); err != nil {
-				return sluice.Permanent(fmt.Errorf("the head of the event's package and environment: %w", err))
+				return nil, sluice.Permanent(fmt.Errorf("the head of the event's package and environment: %w", err))
 			}
 		}
-		history := h.with(entry{EventID: e.ID, Version: e.Version, Total: total})
+		history = h.with(entry{EventID: e.ID, Version: e.Version, Total: total})
 		fields := headFields(e, history, spanOf(it).with(e.date))
-		if !it.Exists() || !has(it, fields) {
-			h.Rev++
-			fields["rev"] = h.Rev
-			op := set(dynamo.Update(w.table("status_head"), key(k), ""), fields)
-			err := w.store.Write(ctx, same(op, it, "key", "rev"))
-			if dynamo.IsCondition(err) {
-				continue // somebody else's build came first: look again
-			}
-			if err != nil {
-				return err
-			}
+		if it.Exists() && has(it, fields) {
+			return nil, nil
 		}
-		return w.tellPrevious(ctx, e, history, h.Rev)
+		h.Rev++
+		fields["rev"] = h.Rev
+		return fields, nil
+	})
+	if err != nil {
+		return err
 	}
+	return w.tellPrevious(ctx, e, history, h.Rev)
 }
 
 func headFields(e StatusEvent, history []entry, dates span) map[string]any {

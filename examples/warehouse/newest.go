@@ -9,17 +9,13 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/item"
 )
 
 // onReleaseLine keeps the newest release line of a package.
 func (w *Warehouse) onReleaseLine(ctx context.Context, rec *sluice.Record) error {
-	fields := map[string]any{"previous_version": nil}
-	if previous := kit.Text(rec.New, "previous_version"); previous != "" {
-		fields["previous_version"] = previous
-	}
+	fields := map[string]any{"previous_version": kit.Given(kit.Text(rec.New, "previous_version"))}
 	return w.setNewest(ctx, "release_line_head", item.String("pkg", kit.Text(rec.New, "pkg")), kit.Text(rec.New, "version"), fields)
 }
 
@@ -30,19 +26,12 @@ func (w *Warehouse) setNewest(ctx context.Context, table string, k item.Attribut
 		return sluice.Permanent(errors.New("the version is no semantic version, such as 1.0.0"))
 	}
 	fields["version"] = version
-	for {
-		it, err := w.store.Get(ctx, w.table(table), item.Of(k))
-		if err != nil {
-			return err
-		}
+	return w.change(ctx, table, item.Of(k), []string{"version"}, func(it sluice.Item) (map[string]any, error) {
 		if had := kit.Text(it, "version"); had != "" && compareVersions(had, version) >= 0 {
-			return nil
+			return nil, nil
 		}
-		op := set(dynamo.Update(w.table(table), item.Of(k), ""), fields)
-		if err := w.store.Write(ctx, same(op, it, "version")); !dynamo.IsCondition(err) {
-			return err
-		}
-	}
+		return fields, nil
+	})
 }
 
 // compareVersions orders semantic versions. Those that differ in their build

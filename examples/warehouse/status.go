@@ -81,12 +81,8 @@ func (w *Warehouse) onEvent(ctx context.Context, rec *sluice.Record) error {
 // The total is the smallest of the build's events. A build that is complete stays
 // complete, so no other rule gives the same result in every order of events.
 func (w *Warehouse) addToStatus(ctx context.Context, e StatusEvent) (total int64, err error) {
-	for {
-		it, err := w.store.Get(ctx, w.table("status"), key(e.Key))
-		if err != nil {
-			return 0, err
-		}
-		total, _ := kit.Number(it, "total")
+	err = w.change(ctx, "status", key(e.Key), []string{"key", "total", "create_date", "update_date"}, func(it sluice.Item) (map[string]any, error) {
+		total, _ = kit.Number(it, "total")
 		fields := map[string]any{"pkg": e.Package, "env": e.Env, "version": e.Version}
 		if e.Type == queued {
 			total = smallestTotal(total, e.Total)
@@ -96,13 +92,11 @@ func (w *Warehouse) addToStatus(ctx context.Context, e StatusEvent) (total int64
 		}
 		spanOf(it).with(e.date).fields(fields)
 		if it.Exists() && has(it, fields) {
-			return total, nil
+			return nil, nil
 		}
-		op := set(dynamo.Update(w.table("status"), key(e.Key), ""), fields)
-		if err := w.store.Write(ctx, same(op, it, "key", "total", "create_date", "update_date")); !dynamo.IsCondition(err) {
-			return total, err
-		}
-	}
+		return fields, nil
+	})
+	return total, err
 }
 
 // smallestTotal is the smaller one of two totals. One below 1 is none.
@@ -163,7 +157,7 @@ func (w *Warehouse) nameCounter(ctx context.Context, counter sluice.Item) error 
 	if _, named := counter.Lookup("pkg"); named || len(parts) != 3 {
 		return nil
 	}
-	op := set(dynamo.Update(w.table("status_counter"), key(k), ""), map[string]any{"pkg": parts[0], "env": parts[1], "version": parts[2]})
+	op := kit.Set(dynamo.Update(w.table("status_counter"), key(k), ""), map[string]any{"pkg": parts[0], "env": parts[1], "version": parts[2]})
 	return unless(w.store.Write(ctx, op.If("attribute_exists(#key)").Name("#key", "key")))
 }
 
@@ -197,10 +191,7 @@ func head(b *message.Body, event string, rec *sluice.Record) *message.Body {
 }
 
 func (w *Warehouse) tell(ctx context.Context, rec *sluice.Record, event string, body []byte) error {
-	return w.send(ctx, sluice.Message{
-		Body:       string(body),
-		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: event + ":" + kit.Text(rec.Keys, "key")}},
-	})
+	return w.send(ctx, kit.Message(body, event+":"+kit.Text(rec.Keys, "key")))
 }
 
 func yes(it sluice.Item, name string) bool {

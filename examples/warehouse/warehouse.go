@@ -123,6 +123,26 @@ const (
 
 func (w *Warehouse) table(name string) string { return w.prefix + name }
 
+// change updates an item: to what fields makes of the item as it is. It looks again when
+// somebody else has changed one of the attributes with these names meanwhile. fields is nil
+// for no change.
+func (w *Warehouse) change(ctx context.Context, table string, k sluice.Item, names []string, fields func(it sluice.Item) (map[string]any, error)) error {
+	for {
+		it, err := w.store.Get(ctx, w.table(table), k)
+		if err != nil {
+			return err
+		}
+		f, err := fields(it)
+		if err != nil || f == nil {
+			return err
+		}
+		op := kit.Set(dynamo.Update(w.table(table), k, ""), f)
+		if err := w.store.Write(ctx, kit.Same(op, it, names...)); !dynamo.IsCondition(err) {
+			return err
+		}
+	}
+}
+
 // separator joins the parts of a key.
 const separator = "!"
 

@@ -123,7 +123,7 @@ var rules = []rule{
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/accounts", "internal/awsclient", "internal/docrules", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
-	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules", "internal/itemsize", "internal/views", "flow", "router"}},
+	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules", "internal/itemsize", "internal/recordtest", "internal/views", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
 	{pkgs: "internal/letterqueue", ours: []string{".", "flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient", "internal/backoff", "internal/letterkeys"}},

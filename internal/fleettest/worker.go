@@ -103,10 +103,6 @@ func (w *Worker) Started(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return false
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	_, err = local.Do(r)
+	return err == nil
 }

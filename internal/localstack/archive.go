@@ -3,7 +3,6 @@ package localstack
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,13 +21,12 @@ func archived(ctx context.Context, o Options, srv server, java, home string) ([]
 	}
 	key := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", java, info.Size(), info.ModTime().UnixNano()))
 	file := filepath.Join(home, fmt.Sprintf("classes-%x.jsa", key[:6]))
-	made, err := os.Stat(file)
-	if errors.Is(err, os.ErrNotExist) {
-		if err := archive(ctx, o, srv, java, home, file); err != nil {
-			return nil, err
-		}
-		made, err = os.Stat(file)
+	there := func() bool { _, err := os.Stat(file); return err == nil }
+	run := home + ".archive"
+	if err := once(ctx, o, there, run, func() error { return archive(ctx, o, srv, java, home, file, run) }); err != nil {
+		return nil, err
 	}
+	made, err := os.Stat(file)
 	if err != nil {
 		return nil, err
 	}
@@ -38,23 +36,11 @@ func archived(ctx context.Context, o Options, srv server, java, home string) ([]
 	return []string{"-XX:SharedArchiveFile=" + file}, nil
 }
 
-// archive makes the file, or an empty one when this java cannot.
-func archive(ctx context.Context, o Options, srv server, java, home, file string) error {
-	unlock, err := lock(ctx, filepath.Join(o.Dir, "lock"))
-	if err != nil {
-		return fmt.Errorf("cache folder: %w", err)
-	}
-	defer unlock()
-	if _, err := os.Stat(file); err == nil { // by whoever held the lock before
-		return nil
-	}
+// archive makes the file, or an empty one when this java cannot. It runs the server in
+// the folder run.
+func archive(ctx context.Context, o Options, srv server, java, home, file, run string) error {
 	fmt.Fprintf(o.Log, "preparing %s for faster starts (once)\n", srv.name)
 	begin := time.Now()
-	run := home + ".archive" // an interrupted run may have left it
-	if err := errors.Join(os.RemoveAll(run), os.Mkdir(run, 0o755)); err != nil {
-		return fmt.Errorf("cache folder: %w", err)
-	}
-	defer os.RemoveAll(run) //nolint:errcheck // the next one removes it
 	part := filepath.Join(run, "classes.jsa")
 	p, err := launch(ctx, start{server: srv, java: java, home: home, options: []string{"-XX:ArchiveClassesAtExit=" + part}}, run, o.Timeout)
 	if err == nil {

@@ -1,7 +1,6 @@
 package localstack
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -16,41 +15,45 @@ import (
 // the cache, fill makes lib/ in a folder first. The pin says which version it is.
 func fetch(ctx context.Context, o Options, name string, pin []byte, fill func(ctx context.Context, dir string) error) (string, error) {
 	home := o.home(name, pin)
-	if complete(home) {
-		return home, nil
+	tmp := home + ".part"
+	return home, once(ctx, o, func() bool { return complete(home) }, tmp, func() error {
+		fmt.Fprintf(o.Log, "fetching %s into %s (once, about a minute)\n", name, o.Dir)
+		begin := time.Now()
+		if err := fill(ctx, tmp); err != nil {
+			return fmt.Errorf("fetching %s: %w", name, err)
+		}
+		if err := os.Rename(tmp, home); err != nil {
+			return fmt.Errorf("cache folder: %w", err)
+		}
+		fmt.Fprintf(o.Log, "fetched %s in %v\n", name, time.Since(begin).Round(100*time.Millisecond))
+		return nil
+	})
+}
+
+// once calls fill with an empty folder tmp, unless what it makes is there. Processes take
+// turns.
+func once(ctx context.Context, o Options, there func() bool, tmp string, fill func() error) error {
+	if there() {
+		return nil
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
+		return fmt.Errorf("cache folder: %w", err)
 	}
 	unlock, err := lock(ctx, filepath.Join(o.Dir, "lock"))
 	if err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
+		return fmt.Errorf("cache folder: %w", err)
 	}
 	defer unlock()
-	if complete(home) { // by whoever held the lock before
-		return home, nil
+	if there() { // by whoever held the lock before
+		return nil
 	}
-
-	// Under the lock no other process fetches, so an existing folder is from an
-	// interrupted fetch.
-	tmp := home + ".part"
-	if err := os.RemoveAll(tmp); err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
+	// Under the lock no other process fills a folder, so an existing one is from an
+	// interrupted process.
+	if err := errors.Join(os.RemoveAll(tmp), os.Mkdir(tmp, 0o755)); err != nil {
+		return fmt.Errorf("cache folder: %w", err)
 	}
-	defer os.RemoveAll(tmp) //nolint:errcheck // the next fetch removes it
-	if err := os.MkdirAll(tmp, 0o755); err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
-	}
-	fmt.Fprintf(o.Log, "fetching %s into %s (once, about a minute)\n", name, o.Dir)
-	begin := time.Now()
-	if err := fill(ctx, tmp); err != nil {
-		return "", fmt.Errorf("fetching %s: %w", name, err)
-	}
-	if err := os.Rename(tmp, home); err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
-	}
-	fmt.Fprintf(o.Log, "fetched %s in %v\n", name, time.Since(begin).Round(100*time.Millisecond))
-	return home, nil
+	defer os.RemoveAll(tmp) //nolint:errcheck // the next process removes it
+	return fill()
 }
 
 func (o Options) home(name string, pin []byte) string {
@@ -67,15 +70,17 @@ func mavenResolve(ctx context.Context, pom []byte, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), pom, 0o600); err != nil {
 		return fmt.Errorf("cache folder: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "mvn", "-B", "-q", "-Dstyle.color=never", "--strict-checksums",
+	return tool(ctx, dir, "mvn", "mvn", "-B", "-q", "-Dstyle.color=never", "--strict-checksums",
 		"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
 		"-DoutputDirectory=lib", "-DincludeScope=runtime")
-	cmd.Dir = dir
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = 5 * time.Second
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("mvn: %w\n%s", errors.Join(ctx.Err(), err), tail(out.Bytes()))
+}
+
+// tool runs a program in a folder. An error has the end of its output.
+func tool(ctx context.Context, dir, name string, command ...string) error {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, errors.Join(ctx.Err(), err), tail(out))
 	}
 	return nil
 }

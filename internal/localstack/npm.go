@@ -2,7 +2,6 @@ package localstack
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha512"
@@ -16,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/andybalholm/brotli"
 )
@@ -48,13 +46,8 @@ func (p Package) fill(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("npm is needed once: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, npm, "pack", "--silent", "--ignore-scripts", p.Name+"@"+p.Version)
-	cmd.Dir = dir
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = 5 * time.Second
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("npm pack: %w\n%s", errors.Join(ctx.Err(), err), tail(out.Bytes()))
+	if err := tool(ctx, dir, "npm pack", npm, "pack", "--silent", "--ignore-scripts", p.Name+"@"+p.Version); err != nil {
+		return err
 	}
 	archives, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
 	if err != nil || len(archives) != 1 {

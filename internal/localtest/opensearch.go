@@ -30,10 +30,8 @@ func OpenSearchURL(t testing.TB) string {
 
 // Server is an OpenSearch of one test's own, which ends with the test.
 type Server struct {
-	URL string // the same after every start
-
-	t     testing.TB
-	stack *localstack.OpenSearch
+	*localstack.OpenSearch
+	t testing.TB
 }
 
 // OwnOpenSearch starts an OpenSearch 2 in a folder of its own, for a test that
@@ -61,17 +59,14 @@ func ownServer(t testing.TB, o localstack.Options) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(own.Kill)
-	return &Server{URL: own.URL, t: t, stack: own}
+	return &Server{own, t}
 }
-
-// Kill ends the server by SIGKILL and returns when it is gone.
-func (s *Server) Kill() { s.stack.Kill() }
 
 // Start starts the server that was killed, on the same folder and port, and
 // returns when it answers. To be called by the test's own goroutine.
 func (s *Server) Start() {
 	s.t.Helper()
-	if err := s.stack.Start(s.t.Context()); err != nil {
+	if err := s.OpenSearch.Start(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 }

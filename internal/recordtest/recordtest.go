@@ -2,10 +2,8 @@
 package recordtest
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +22,7 @@ type Spec struct {
 	Sequence sluice.Sequence  // default: the next one of [Sequence]
 	ID       string           // default "id-" and the sequence number
 	ARN      string           // default ARN
+	Region   string           // default us-east-1
 	Shard    string           // default none, as under Lambda
 	Created  time.Time        // default 2024-01-02T03:04:05Z
 	ViewType string           // default NEW_AND_OLD_IMAGES
@@ -99,6 +98,9 @@ func JSON(s Spec) []byte {
 	if s.ARN == "" {
 		s.ARN = ARN
 	}
+	if s.Region == "" {
+		s.Region = "us-east-1"
+	}
 	if s.Created.IsZero() {
 		s.Created = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 	}
@@ -108,30 +110,33 @@ func JSON(s Spec) []byte {
 	if s.Size == 0 {
 		s.Size = len(s.Keys) + len(s.Old) + len(s.New)
 	}
-	var sb strings.Builder
-	fmt.Fprintf(&sb, `{"eventID":%s,"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1",`, quote(s.ID), s.Event)
-	if s.TTL {
-		sb.WriteString(`"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},`)
-	}
-	fmt.Fprintf(&sb, `"dynamodb":{"ApproximateCreationDateTime":%d.%09d,"Keys":%s,`, s.Created.Unix(), s.Created.Nanosecond(), s.Keys)
-	if s.New != "" {
-		fmt.Fprintf(&sb, `"NewImage":%s,`, s.New)
-	}
-	if s.Old != "" {
-		fmt.Fprintf(&sb, `"OldImage":%s,`, s.Old)
-	}
-	fmt.Fprintf(&sb, `"SequenceNumber":%s,"SizeBytes":%d,"StreamViewType":%q},"eventSourceARN":%s}`,
-		quote(string(s.Sequence)), s.Size, s.ViewType, quote(s.ARN))
-	return []byte(sb.String())
+	return Encode(s)
 }
 
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
+// Encode is JSON without defaults: a zero Sequence or Created is left out.
+func Encode(s Spec) []byte {
+	b := fmt.Appendf(nil, `{"eventID":%s,"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":%q,`, quote(s.ID), s.Event, s.Region)
+	if s.TTL {
+		b = append(b, `"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},`...)
 	}
-	return string(b)
+	b = append(b, `"dynamodb":{`...)
+	if !s.Created.IsZero() {
+		b = fmt.Appendf(b, `"ApproximateCreationDateTime":%d.%09d,`, s.Created.Unix(), s.Created.Nanosecond())
+	}
+	b = fmt.Appendf(b, `"Keys":%s,`, s.Keys)
+	if s.New != "" {
+		b = fmt.Appendf(b, `"NewImage":%s,`, s.New)
+	}
+	if s.Old != "" {
+		b = fmt.Appendf(b, `"OldImage":%s,`, s.Old)
+	}
+	if s.Sequence != "" {
+		b = fmt.Appendf(b, `"SequenceNumber":%s,`, quote(string(s.Sequence)))
+	}
+	return fmt.Appendf(b, `"SizeBytes":%d,"StreamViewType":%q},"eventSourceARN":%s}`, s.Size, s.ViewType, quote(s.ARN))
 }
+
+func quote(s string) []byte { return item.AppendString(nil, s) }
 
 // Event returns a Lambda event that holds the records, as they came.
 func Event(recs ...sluice.Record) []byte {

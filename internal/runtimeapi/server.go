@@ -43,13 +43,11 @@ type server struct {
 	http     *http.Server
 	addr     string
 	queue    chan *invocation
-	done     chan struct{} // closed by close; ends the long polls
 	polled   chan struct{} // closed at the first poll
 	sigterm  chan struct{} // closed when the function registers an extension
 	initErr  chan *InitError
 	pollOnce sync.Once
 	termOnce sync.Once
-	endOnce  sync.Once
 
 	mu       sync.Mutex
 	firstAt  time.Time
@@ -65,7 +63,6 @@ func newServer() (*server, error) {
 	s := &server{
 		addr:     l.Addr().String(),
 		queue:    make(chan *invocation),
-		done:     make(chan struct{}),
 		polled:   make(chan struct{}),
 		sigterm:  make(chan struct{}),
 		initErr:  make(chan *InitError, 1),
@@ -83,13 +80,8 @@ func newServer() (*server, error) {
 	return s, nil
 }
 
-func (s *server) close() (err error) {
-	s.endOnce.Do(func() {
-		close(s.done)
-		err = s.http.Close()
-	})
-	return err
-}
+// close ends the long polls, too: their connections break.
+func (s *server) close() error { return s.http.Close() }
 
 // submit passes payload to the next request and returns where its response
 // arrives.
@@ -130,7 +122,6 @@ func (s *server) next(w http.ResponseWriter, r *http.Request) {
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", functionARN)
 		h.Set("Lambda-Runtime-Trace-Id", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=0")
 		w.Write(inv.payload) //nolint:errcheck // a function that went away is seen by its exit
-	case <-s.done:
 	case <-r.Context().Done():
 	}
 }
@@ -194,10 +185,7 @@ func (s *server) register(w http.ResponseWriter, _ *http.Request) {
 
 // extensionNext never answers: the extension registered for no event.
 func (s *server) extensionNext(_ http.ResponseWriter, r *http.Request) {
-	select {
-	case <-s.done:
-	case <-r.Context().Done():
-	}
+	<-r.Context().Done()
 }
 
 // ErrExited says that the function's process ended without an answer; Lambda

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -30,8 +31,12 @@ func AWS(ctx context.Context, env func(string) string) (plain, db aws.Config, er
 	return plain, db, nil
 }
 
-// Queue connects the queue that a variable names, for these routes.
-func Queue(s run.Setup, variable string, routes ...string) (*sqs.Queue, error) {
+// Queue connects the queue that a variable names, for these routes. what says what
+// queue that is.
+func Queue(s run.Setup, variable, what string, routes ...string) (*sqs.Queue, error) {
+	if s.Env(variable) == "" {
+		return nil, fmt.Errorf("%s is not set; want the URL or the name of the queue %s", variable, what)
+	}
 	q, err := sqs.New(s.AWS("sqs"), s.Env(variable), sqs.Options{Metrics: s.Metrics, Logger: s.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
@@ -41,11 +46,16 @@ func Queue(s run.Setup, variable string, routes ...string) (*sqs.Queue, error) {
 }
 
 // StandardQueue is Queue for messages that wait before they are received.
-func StandardQueue(s run.Setup, variable string, routes ...string) (*sqs.Queue, error) {
+func StandardQueue(s run.Setup, variable, what string, routes ...string) (*sqs.Queue, error) {
 	if name := s.Env(variable); strings.HasSuffix(name, ".fifo") {
 		return nil, fmt.Errorf("%s=%s is a FIFO queue, which cannot delay a message: want a standard queue", variable, name)
 	}
-	return Queue(s, variable, routes...)
+	return Queue(s, variable, what, routes...)
+}
+
+// Message is a message with its dedupeKey as an attribute.
+func Message(body []byte, dedupeKey string) sluice.Message {
+	return sluice.Message{Body: string(body), Attributes: map[string]sluice.MessageAttribute{"dedupeKey": {Value: dedupeKey}}}
 }
 
 // Cluster connects the cluster that the variable <name>_OPENSEARCH names. With

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
@@ -164,19 +165,12 @@ func ending(incident sluice.Item, rec *sluice.Record) manhunt.Ending {
 // becomes a dead letter. A record that comes again, or after the incident is over,
 // is a Skip, so that a function continues.
 func (a *app) fail(ctx context.Context, it sluice.Item, why error) error {
-	was, there := it.Lookup("status")
+	was, _ := it.Lookup("status")
 	if !it.Exists() || was.Kind() == item.S && was.Str() != open {
 		return sluice.Skip("incident not open")
 	}
-	op := dynamo.Update(a.d.Table, key(text(it, "PK")), "SET #status = :failed, #reason = :reason").
-		Name("#status", "status").Name("#reason", "reason").Name("#type", "entityType").
-		Value(":failed", failed).Value(":reason", why.Error()).Value(":incident", "incident")
-	if there {
-		op = op.If("#type = :incident AND #status = :was").Value(":was", was)
-	} else {
-		op = op.If("#type = :incident AND attribute_not_exists(#status)")
-	}
-	if err := a.write(ctx, text(it, "PK"), op); err != nil {
+	op := kit.Set(dynamo.Update(a.d.Table, key(text(it, "PK")), ""), map[string]any{"status": failed, "reason": why.Error()})
+	if err := a.write(ctx, text(it, "PK"), kit.Same(op, it, "entityType", "status")); err != nil {
 		return err
 	}
 	return sluice.Permanent(fmt.Errorf("incident %s: %w", manhunt.Named(it), why))
@@ -230,12 +224,12 @@ func (a *app) limit(ctx context.Context, rec *sluice.Record) error {
 	if err != nil {
 		return a.fail(ctx, it, err)
 	}
-	op := dynamo.Update(a.d.Table, key(in.ID), "SET #status = :exhausted").Value(":exhausted", exhausted)
+	fields := map[string]any{"status": exhausted}
 	if m.Stage < int64(stages(it)) {
-		op = dynamo.Update(a.d.Table, key(in.ID), "SET #stage = :next, #started = :started").
-			Name("#started", "stageStartedDatetime").Value(":next", m.Stage+1).Value(":started", m.NotBefore)
+		fields = map[string]any{"stage": m.Stage + 1, "stageStartedDatetime": m.NotBefore}
 	}
-	return a.write(ctx, in.ID, op.If(atStage).Name("#status", "status").Name("#stage", "stage").Value(":open", open).Value(":stage", m.Stage))
+	// The condition is that nothing has happened to the stage.
+	return a.write(ctx, in.ID, kit.Same(kit.Set(dynamo.Update(a.d.Table, key(in.ID), ""), fields), it, "status", "stage"))
 }
 
 // resolved handles what Manhunt tells about the end of a search.
@@ -255,16 +249,10 @@ func (a *app) resolved(ctx context.Context, rec *sluice.Record) error {
 	if !found || incident == "" {
 		return sluice.Skip("no search for an incident")
 	}
-	op := dynamo.Update(a.d.Table, key(incident), "SET #status = :acknowledged")
-	if s.Resolved != "" {
-		op.Update += ", #at = :at"
-		op = op.Name("#at", "acknowledgedDatetime").Value(":at", s.Resolved)
-	}
-	if s.ResolvedBy != "" {
-		op.Update += ", #by = :by"
-		op = op.Name("#by", "acknowledgedBy").Value(":by", s.ResolvedBy)
-	}
-	return a.write(ctx, incident, op.If("#status = :open").Name("#status", "status").Value(":open", open).Value(":acknowledged", acknowledged))
+	op := kit.Set(dynamo.Update(a.d.Table, key(incident), ""), map[string]any{
+		"status": acknowledged, "acknowledgedDatetime": kit.Given(s.Resolved), "acknowledgedBy": kit.Given(s.ResolvedBy),
+	})
+	return a.write(ctx, incident, op.If("#status = :open").Name("#status", "status").Value(":open", open))
 }
 
 // end cancels the searches of an incident that is not open any more, or was removed.
@@ -313,9 +301,6 @@ func (a *app) write(ctx context.Context, id string, op dynamo.Op) error {
 	}
 	return nil
 }
-
-// atStage holds that nothing has happened to an incident's stage.
-const atStage = "#status = :open AND #stage = :stage"
 
 // SearchID is the id of the search of an incident's stage, from 1.
 func SearchID(incidentID string, stage int64) string {

@@ -23,8 +23,7 @@ type Document struct {
 	Identity string
 
 	// What it refers to, descriptors too. What is written down twice is one
-	// reference, and one to itself is none. Not read back: see
-	// [Writer.References].
+	// reference, and one to itself is none. Not read back.
 	References []Reference
 
 	OwnerID, StudentID, EdOrgID        string // "" is unset

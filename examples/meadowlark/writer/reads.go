@@ -50,43 +50,6 @@ func (w *Writer) ForeignKeys(ctx context.Context, id string) ([]ForeignKey, erro
 	return keys, nil
 }
 
-// References are the ids of what the document with the id refers to, without
-// descriptors.
-func (w *Writer) References(ctx context.Context, id string) ([]string, error) {
-	pairs, err := w.pairs(ctx, id)
-	ids := make([]string, len(pairs))
-	for i, p := range pairs {
-		ids[i] = p.to
-	}
-	return ids, err
-}
-
-// SecurityIndex finds documents by whom they are about.
-const SecurityIndex = "SecurityStudentEdOrgGSI"
-
-// Secured are the documents about a student in an organization. The index lags
-// behind; what it names is read again.
-func (w *Writer) Secured(ctx context.Context, securityStudentID, securityEdOrgID string) ([]Document, error) {
-	q := dynamo.Query{
-		Table: w.c.Table, Index: SecurityIndex,
-		Partition: item.String("securityStudentId", securityStudentID),
-		Sort:      dynamo.Sort{Op: "=", Key: item.String("securityEdOrgId", securityEdOrgID)},
-	}
-	var found []Document
-	for it, err := range dynamo.All(ctx, w.c.Store.Query, q) {
-		if err != nil {
-			return nil, err
-		}
-		if it, err = w.c.Store.Get(ctx, w.c.Table, it.Only("pk", "sk")); err != nil {
-			return nil, err
-		}
-		if d := Read(it); d.SecurityStudentID == securityStudentID && d.SecurityEdOrgID == securityEdOrgID {
-			found = append(found, d)
-		}
-	}
-	return found, nil
-}
-
 // Dangling is a reference to a missing document.
 type Dangling struct {
 	From, To    string       // ids

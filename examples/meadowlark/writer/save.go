@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
 // Create writes a document that is not there, or fails with an ErrReference, an
@@ -115,10 +116,7 @@ func (w *Writer) update(ctx context.Context, d Document) ([]step, error) {
 
 // unchanged makes op conditional on the document as it was read.
 func unchanged(op dynamo.Op, old sluice.Item) dynamo.Op {
-	if rev, ok := old.Lookup("rev"); ok {
-		return op.If("rev = :rev").Value(":rev", rev)
-	}
-	return op.If(present + " AND attribute_not_exists(rev)")
+	return kit.Same(op, old, "sk", "rev")
 }
 
 // refer turns the existing pairs into d's references: it checks descriptors, links

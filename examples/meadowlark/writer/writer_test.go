@@ -136,10 +136,6 @@ func TestUpdate(t *testing.T) {
 	if err != nil || !ok || got.Rev != 1005 || !got.Info.Equal(d.Info) || got.NaturalKey != d.NaturalKey {
 		t.Errorf("%+v, %v, %v", got, ok, err)
 	}
-	refs, err := w.References(ctx, d.ID())
-	if err != nil || !cmp.Equal(set(refs...), set(ID("NK#O1"), ID("NK#O2"))) {
-		t.Errorf("%v, %v", refs, err)
-	}
 
 	w.now = 5_000
 	for name, tt := range map[string]struct {

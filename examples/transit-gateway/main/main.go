@@ -49,7 +49,7 @@ func create(ctx context.Context, c kit.Call) error {
 	if err != nil {
 		return err
 	}
-	client, err := transitgateway.Cluster(c.Env, signing)
+	client, err := kit.Cluster(c.Env, "TGW", signing)
 	if err != nil {
 		return err
 	}

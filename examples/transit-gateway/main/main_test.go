@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(out.String(), err)
 		}
 	}
-	if w.client, err = transitgateway.Cluster(w.getenv, db); err != nil {
+	if w.client, err = kit.Cluster(w.getenv, "TGW", db); err != nil {
 		t.Fatal(err)
 	}
 	if w.store, err = dynamodb.New(db, dynamodb.Options{}); err != nil {

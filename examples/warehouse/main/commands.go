@@ -48,7 +48,7 @@ func create(ctx context.Context, c kit.Call) error {
 	if err != nil {
 		return err
 	}
-	client, err := warehouse.Cluster(c.Env, signing)
+	client, err := kit.Cluster(c.Env, "WAREHOUSE", signing)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(got, err)
 		}
 	}
-	if w.client, err = warehouse.Cluster(w.getenv, db); err != nil {
+	if w.client, err = kit.Cluster(w.getenv, "WAREHOUSE", db); err != nil {
 		t.Fatal(err)
 	}
 	if w.store, err = dynamodb.New(db, dynamodb.Options{}); err != nil {

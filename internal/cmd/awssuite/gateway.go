@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,7 +42,7 @@ type gateway struct {
 	wrote  map[string]time.Time // by table, when the last write was done
 	search atomic.Value         // the domain's URL, once it exists
 
-	servers []*http.Server
+	servers []*httptest.Server
 	ended   context.Context
 	stop    context.CancelFunc
 
@@ -50,7 +50,7 @@ type gateway struct {
 	dynamodbURL, sqsURL, searchURL string
 }
 
-func newGateway(a *account, prefix, run string) (*gateway, error) {
+func newGateway(a *account, prefix, run string) *gateway {
 	g := &gateway{
 		account: a, prefix: prefix + "-", run: run, allowed: actions(),
 		asked: map[resource]bool{}, calls: map[string]int{}, wrote: map[string]time.Time{},
@@ -60,17 +60,11 @@ func newGateway(a *account, prefix, run string) (*gateway, error) {
 		url    *string
 		handle http.HandlerFunc
 	}{{&g.dynamodbURL, g.serveDynamoDB}, {&g.sqsURL, g.serveSQS}, {&g.searchURL, g.serveSearch}} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			g.close()
-			return nil, err
-		}
-		*s.url = "http://" + l.Addr().String()
-		server := &http.Server{Handler: s.handle}
+		server := httptest.NewServer(s.handle)
+		*s.url = server.URL
 		g.servers = append(g.servers, server)
-		go server.Serve(l) //nolint:errcheck // it ends with Close
 	}
-	return g, nil
+	return g
 }
 
 // close waits for calls that create or change something, whose outcome must be
@@ -79,11 +73,11 @@ func (g *gateway) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, s := range g.servers {
-		s.Shutdown(ctx) //nolint:errcheck // what has taken too long ends with the next line
+		s.Config.Shutdown(ctx) //nolint:errcheck // what has taken too long ends with the next line
 	}
 	g.stop()
 	for _, s := range g.servers {
-		s.Close()
+		s.Config.Close()
 	}
 }
 
@@ -154,9 +148,9 @@ func (g *gateway) read(w http.ResponseWriter, r *http.Request, service string) (
 	return q, !over
 }
 
-// pass sends the request on and returns the answer's status and body. Large
-// answers go through memory: they are of a few MB.
-func (g *gateway) pass(ctx context.Context, q request, service, base string) (int, []byte) {
+// forward sends the request on and answers, after a success once done has returned.
+// Large answers go through memory: they are of a few MB.
+func (g *gateway) forward(ctx context.Context, q request, service, base string, done func()) {
 	resp, err := g.account.send(ctx, service, base, q.r.Method, q.r.URL.RequestURI(), q.r.Header, q.body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the test's client sees what the gateway saw: a broken connection
@@ -170,8 +164,13 @@ func (g *gateway) pass(ctx context.Context, q request, service, base string) (in
 		resp.Header.Del(name)
 	}
 	maps.Copy(q.w.Header(), resp.Header)
-	return resp.StatusCode, body
+	if resp.StatusCode == http.StatusOK {
+		done()
+	}
+	q.answer(resp.StatusCode, body)
 }
+
+func nothing() {}
 
 func (q request) answer(status int, body []byte) {
 	q.w.WriteHeader(status)
@@ -199,8 +198,7 @@ func (g *gateway) serveSearch(w http.ResponseWriter, r *http.Request) {
 	case g.denied("es", action) != "":
 		q.answer(http.StatusForbidden, fmt.Appendf(nil, `{"Message":"policy.json does not allow es:%s"}`, action))
 	default:
-		status, body := g.pass(q.r.Context(), q, "es", base)
-		q.answer(status, body)
+		g.forward(q.r.Context(), q, "es", base, nothing)
 	}
 }
 

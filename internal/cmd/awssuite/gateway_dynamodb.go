@@ -42,26 +42,18 @@ func (g *gateway) serveDynamoDB(w http.ResponseWriter, r *http.Request) {
 	switch q.op {
 	case "CreateTable":
 		g.createTable(q, base, names)
-	case "UpdateTable", "DeleteTable":
-		// What has begun is seen through, also when the test gives up.
-		status, body := g.pass(g.ended, q, "dynamodb", base)
-		if status == 200 && q.op == "UpdateTable" {
-			g.tableIsActive(names[0])
-		}
-		if status == 200 && q.op == "DeleteTable" {
-			g.forget(resource{"table", names[0]})
-		}
-		q.answer(status, body)
+	case "UpdateTable": // what has begun is seen through, also when the test gives up
+		g.forward(g.ended, q, "dynamodb", base, func() { g.tableIsActive(names[0]) })
+	case "DeleteTable":
+		g.forward(g.ended, q, "dynamodb", base, func() { g.forget(resource{"table", names[0]}) })
 	case "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems":
 		defer g.written(names)
-		status, body := g.pass(q.r.Context(), q, "dynamodb", base)
-		q.answer(status, body)
+		g.forward(q.r.Context(), q, "dynamodb", base, nothing)
 	case "Query", "Scan", "GetShardIterator":
 		g.settle(q, names)
 		fallthrough
 	default:
-		status, body := g.pass(q.r.Context(), q, "dynamodb", base)
-		q.answer(status, body)
+		g.forward(q.r.Context(), q, "dynamodb", base, nothing)
 	}
 }
 
@@ -101,11 +93,7 @@ func (g *gateway) createTable(q request, base string, names []string) {
 		g.remember(table)
 		q.body = withTags(q.body, "Tags", []map[string]string{{"Key": tagKey, "Value": g.run}})
 	}
-	status, body := g.pass(g.ended, q, "dynamodb", base)
-	if status == 200 {
-		g.tableIsActive(names[0])
-	}
-	q.answer(status, body)
+	g.forward(g.ended, q, "dynamodb", base, func() { g.tableIsActive(names[0]) })
 }
 
 func (g *gateway) known(r resource) bool {

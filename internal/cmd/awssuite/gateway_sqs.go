@@ -35,16 +35,10 @@ func (g *gateway) serveSQS(w http.ResponseWriter, r *http.Request) {
 	case "CreateQueue":
 		g.remember(resource{"queue", name})
 		q.body = withTags(q.body, "tags", map[string]string{tagKey: g.run})
-		status, body := g.pass(g.ended, q, "sqs", g.account.urls.sqs)
-		q.answer(status, body)
+		g.forward(g.ended, q, "sqs", g.account.urls.sqs, nothing)
 	case "DeleteQueue":
-		status, body := g.pass(g.ended, q, "sqs", g.account.urls.sqs)
-		if status == 200 {
-			g.forget(resource{"queue", name})
-		}
-		q.answer(status, body)
+		g.forward(g.ended, q, "sqs", g.account.urls.sqs, func() { g.forget(resource{"queue", name}) })
 	default:
-		status, body := g.pass(q.r.Context(), q, "sqs", g.account.urls.sqs)
-		q.answer(status, body)
+		g.forward(q.r.Context(), q, "sqs", g.account.urls.sqs, nothing)
 	}
 }

@@ -157,10 +157,7 @@ func (w *world) run(ctx context.Context, o options, a *account, all []job, searc
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("it took longer than %v", o.timeout))
 	defer cancel()
 	runID := time.Now().UTC().Format("20060102T150405Z-") + strings.ToLower(rand.Text()[:6])
-	g, err := newGateway(a, o.prefix, runID)
-	if err != nil {
-		return err
-	}
+	g := newGateway(a, o.prefix, runID)
 	begin := time.Now()
 	var made []resource
 	defer func() {

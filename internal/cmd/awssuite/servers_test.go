@@ -26,10 +26,7 @@ func TestGatewayOnServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := newGateway(a, prefix, "run")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := newGateway(a, prefix, "run")
 	defer g.close()
 	t.Setenv(localtest.EnvPrefix, g.prefix)
 	t.Setenv(localstack.EnvDynamoDB, g.dynamodbURL)

@@ -310,10 +310,7 @@ func TestCleanup(t *testing.T) {
 func TestGateway(t *testing.T) {
 	f := newFakeAWS(t)
 	f.others()
-	g, err := newGateway(f.account(), prefix, "run")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := newGateway(f.account(), prefix, "run")
 	defer g.close()
 	c := clientOf(map[string]string{localstack.EnvDynamoDB: g.dynamodbURL, localstack.EnvSQS: g.sqsURL})
 	ctx := t.Context()
