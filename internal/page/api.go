@@ -33,7 +33,9 @@ func (s *server) api(get func(string, func(http.ResponseWriter, *http.Request) e
 	of("shards", func(*http.Request) (any, error) {
 		all := []Shard{}
 		for _, t := range s.Tables() {
-			all = append(all, lineage(t.Shards)...)
+			for _, one := range descent(t.Shards) {
+				all = append(all, one.Shard)
+			}
 		}
 		return map[string][]Shard{"shards": all}, nil
 	})
