@@ -70,18 +70,13 @@ func (c *calls) running() string {
 	return ""
 }
 
-// parked adds to h that a parked record fails no more.
-func (c *calls) parked(h flow.Hooks) flow.Hooks {
-	next := h.Handled
-	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
-		if r == flow.Parked && route != nil {
-			if rc := c.named(route.Name); rc != nil {
-				rc.forget(identify(rec))
-			}
+// handled notes that a parked record fails no more: see flow.Hooks.
+func (c *calls) handled(_ context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, _ time.Duration, _ error) {
+	if r == flow.Parked && route != nil {
+		if rc := c.named(route.Name); rc != nil {
+			rc.forget(identify(rec))
 		}
-		next(ctx, rec, route, r, took, err)
 	}
-	return h
 }
 
 // routeCalls are the calls of one route.

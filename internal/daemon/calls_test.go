@@ -45,7 +45,7 @@ func watchedFlow(t *testing.T, opts ...router.Option) *quiet {
 	}, append(opts, router.Name("search"))...)
 	calls, watched := watchCalls(m)
 	q.sources = &sources{group: flow.NewGroup(watched), checks: &checks{}, calls: calls, letters: &kept{Box: deadletter.NewBox(state.NewMemory(), "app")}}
-	hooks := q.calls.parked(flow.Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}})
+	hooks := flow.Hooks{Handled: q.calls.handled}
 	q.flow = flow.Open(t.Context(), watched, flow.Options{Group: q.group, Hooks: hooks, DeadLetter: q.letters, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -32,13 +32,7 @@ func (s *sources) report() holders.Report {
 	for _, t := range tablesShown(nil, s.poller.Shards(), nil, "") {
 		r.Tables = append(r.Tables, holders.TableReport{Table: t.Table, LagSeconds: t.LagSeconds, Unsettled: t.Unsettled})
 	}
-	states := s.routes()
-	for i, one := range s.group.States() {
-		for _, st := range states { // also of a queue: the last one counts
-			if st.Route == one.Route {
-				one = st
-			}
-		}
+	for i, one := range s.byRoute() {
 		r.Routes = append(r.Routes, holders.RouteReport{
 			Route: one.Route, State: one.State.String(), PerSecond: s.rates.last(i).Rate(), Failing: one.Failing, Waiting: one.Waiting, Error: plain(one.Err),
 		})

@@ -44,13 +44,13 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	calls, m := watchCalls(m)
 	flowLogger := withoutHeld(logger)
 	group := flow.NewGroup(m)
-	letters := &kept{Box: box}
+	letters := &kept{Box: box, logger: logger}
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
 	s = &sources{group: group, checks: checks, calls: calls, life: life, rates: newRates(m), repairs: o.Repairs, letters: letters}
-	hooks := life.counted(s.rates.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger))))
-	hooks.Tracer = tracer
+	hooks := metrics.Flow(m)
+	hooks.Handled, hooks.Tracer = inTurn(life.handled, s.rates.handled, calls.handled, letters.handled, hooks.Handled, logged(logger)), tracer
 	flows := o.Limits
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps

@@ -44,12 +44,29 @@ func (s *sources) status() page.Status {
 	return st
 }
 
-// routesShown lists all routes. A route that fails for all messages of a queue has two
-// states: the second counts.
+// byRoute returns the present state of each route. A route that fails for all messages of
+// a queue has two states: the second counts.
+func (s *sources) byRoute() []flow.RouteState {
+	all := s.group.States()
+	for _, st := range s.routes() {
+		if i := slices.IndexFunc(all, func(r flow.RouteState) bool { return r.Route == st.Route }); i >= 0 {
+			st.Throttle, st.Oldest = all[i].Throttle, all[i].Oldest // a queue does not know them
+			all[i] = st
+		}
+	}
+	return all
+}
+
+// routesShown lists all routes.
 func (s *sources) routesShown() []page.Route {
 	all := []page.Route{}
-	for i, r := range s.group.States() {
-		one := page.Route{Route: r.Route, State: flow.Works.String(), Hour: s.rates.of(i)}
+	for i, r := range s.byRoute() {
+		one := page.Route{
+			Route: r.Route, State: r.State.String(), Since: r.Since, Failing: r.Failing, Waiting: r.Waiting, Limit: r.Limit, Error: plain(r.Err), Hour: s.rates.of(i),
+		}
+		if r.State == flow.Outage { // only probes are sent
+			one.Limit = 0
+		}
 		if n := len(one.Hour); n > 0 {
 			one.Last = one.Hour[n-1]
 		}
@@ -57,17 +74,6 @@ func (s *sources) routesShown() []page.Route {
 			one.Throttle = &page.Throttle{Paused: st.Paused, Concurrency: st.Concurrency, Rate: st.Rate, LeftSeconds: st.LeftSeconds, Text: st.Text()}
 		}
 		all = append(all, one)
-	}
-	for _, st := range s.routes() {
-		i := slices.IndexFunc(all, func(r page.Route) bool { return r.Route == st.Route })
-		if i < 0 {
-			continue
-		}
-		one := &all[i]
-		one.State, one.Since, one.Failing, one.Waiting, one.Error = st.State.String(), st.Since, st.Failing, st.Waiting, plain(st.Err)
-		if one.Limit = st.Limit; st.State == flow.Outage { // only probes are sent
-			one.Limit = 0
-		}
 	}
 	return all
 }
