@@ -93,7 +93,7 @@ func (o *Count) check(c *Config, path string, r *Route) {
 
 func (o *Count) conditions() (all []condition) {
 	for i, n := range o.Numbers {
-		all = append(all, condition{element(".numbers", i) + ".when", n.When})
+		all = append(all, condition{field: element(".numbers", i) + ".when", text: n.When})
 	}
 	return all
 }
