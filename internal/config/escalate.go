@@ -156,7 +156,7 @@ func (o *Escalate) build(b *builder, path string, r *Route) (*built, error) {
 		}
 		dry.Send, dry.Watch.Send = sending(q), sending(watch)
 		row := func(id, does string) error {
-			effects = append(effects, Effect{Does: does, Sink: b.sinks.storeName, Target: table, Key: string(l.key(id).AppendJSON(nil))})
+			effects = append(effects, b.changed(does, table, l.key(id)))
 			return nil
 		}
 		dry.Fail = func(_ context.Context, e escalation.Escalation, reason string) error {

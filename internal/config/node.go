@@ -284,6 +284,8 @@ func newNode(name string, in ast.Node, depth int) (*node, error) {
 		return fail("anchors (&) and aliases (*) are not taken: write out what is meant, or put it in quotes if it is text")
 	case *ast.TagNode:
 		return fail("tags (!) are not taken: put the value in quotes if it is text")
+	case *ast.MergeKeyNode:
+		return fail("merging (<<) is not taken: write out what is meant")
 	case *ast.MappingKeyNode:
 		return fail("names behind a question mark are not taken: write name: value")
 	default:
@@ -298,12 +300,6 @@ func newMapping(name string, n *node, values []*ast.MappingValueNode, depth int)
 		key, err := newNode(name, kv.Key, depth+1)
 		if err == nil && !key.scalar() {
 			err = &Error{File: name, Line: key.line, Column: key.column, Problem: "a key is a plain name"}
-		}
-		if _, ok := kv.Key.(*ast.MergeKeyNode); ok {
-			err = &Error{File: name, Line: n.line, Column: n.column, Problem: "merging (<<) is not taken: write out what is meant"}
-			if tk := kv.Key.GetToken(); tk != nil {
-				err.(*Error).Line, err.(*Error).Column = tk.Position.Line, tk.Position.Column
-			}
 		}
 		if err != nil {
 			return nil, err

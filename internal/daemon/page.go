@@ -144,7 +144,7 @@ func (d *shown) Held(patient bool) page.HeldItems {
 		age, within = fleetEvery, listWithin
 	}
 	others, err := d.others(age, within)
-	return addItems(items(d.src.waiting()), others, err)
+	return addItems(d.src.waiting(), others, err)
 }
 
 // Gaps implements [page.Daemon].

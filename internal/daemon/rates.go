@@ -143,14 +143,3 @@ func (s *rates) of(route int) []page.Point {
 	}
 	return points
 }
-
-// last returns the newest whole point of a route.
-func (s *rates) last(route int) (p page.Point) {
-	r := &s.routes[route]
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended > 0 {
-		p = r.hour[(r.ended-1)%page.PointCount]
-	}
-	return p
-}

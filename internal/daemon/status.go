@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -113,10 +111,10 @@ func plural(n int, one string) string {
 }
 
 // heldFlows are the held items as metrics take them.
-func heldFlows(all []lane) []flow.Held {
+func heldFlows(all []holders.Item) []flow.Held {
 	held := make([]flow.Held, len(all))
 	for i, l := range all {
-		held[i] = flow.Held{Route: l.Route, Age: l.age}
+		held[i] = flow.Held{Route: l.Route, Age: time.Duration(l.AgeSeconds * float64(time.Second))}
 	}
 	return held
 }
@@ -178,30 +176,10 @@ func (l *letterCounts) read(every time.Duration) {
 	}
 }
 
-// lane is an item whose changes wait, as the API shows it.
-type lane struct {
-	holders.Item
-	age time.Duration
-}
-
-func laneOf(source, table, shard string, h flow.Held) lane {
-	return lane{holders.Item{
+// itemOf is an item whose changes wait, as the API shows it.
+func itemOf(source, table, shard string, h flow.Held) holders.Item {
+	return holders.Item{
 		Source: source, Table: table, Shard: shard, Sequence: string(h.Sequence), Key: fmt.Sprintf("%016x", h.KeyHash), Route: h.Route, Attempts: h.Attempts,
 		AgeSeconds: h.Age.Seconds(), Bytes: h.Bytes, Stuck: h.Stuck, Error: plain(h.Err),
-	}, h.Age}
-}
-
-func items(lanes []lane) []holders.Item {
-	all := make([]holders.Item, len(lanes))
-	for i, l := range lanes {
-		all[i] = l.Item
 	}
-	return all
-}
-
-func writeJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	_ = e.Encode(v) // the client may have gone
 }
