@@ -36,7 +36,7 @@ func reason(err error) error {
 			return ended
 		}
 	}
-	if at := (*url.Error)(nil); errors.As(err, &at) && at.Op != "parse" {
+	if at, ok := errors.AsType[*url.Error](err); ok && at.Op != "parse" {
 		return at.Err
 	}
 	if m := answered.FindStringSubmatch(err.Error()); m != nil {

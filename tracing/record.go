@@ -36,10 +36,9 @@ type record struct {
 
 // about is what the span says of the record. It keeps nothing of the record's page.
 type about struct {
-	of                       source
-	event, sequence, id, key string
-	origin                   sluice.Origin
-	links                    []trace.Link
+	name  string
+	attrs []attribute.KeyValue
+	links []trace.Link
 }
 
 // call is a call of a route, or a parking. It is the context of the handler, and while
@@ -181,12 +180,16 @@ func (r *record) keep(rec *sluice.Record) {
 	if r.kept.Load() {
 		return
 	}
-	r.about = &about{
-		of: sourceOf(rec), event: copied(string(rec.EventName)), sequence: copied(string(rec.Sequence)), id: copied(rec.EventID),
-		origin: rec.Origin, links: r.page.tracer.links(rec),
+	of := sourceOf(rec)
+	r.about = &about{"process " + of.table, of.attributes(), r.page.tracer.links(rec)}
+	r.about.attrs = append(r.about.attrs,
+		semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"), semconv.MessagingMessageID(copied(rec.EventID)),
+		attribute.String("sluice.event", copied(string(rec.EventName))), attribute.String("sluice.origin", rec.Origin.String()))
+	if rec.Sequence != "" {
+		r.about.attrs = append(r.about.attrs, attribute.String("sluice.sequence", copied(string(rec.Sequence))))
 	}
 	if rec.Keys.Exists() {
-		r.about.key = keyhash.Item(rec.Keys)
+		r.about.attrs = append(r.about.attrs, attribute.String("sluice.key", keyhash.Item(rec.Keys)))
 	}
 	r.kept.Store(true)
 	r.page.keep()
@@ -202,17 +205,8 @@ func (r *record) End(settled bool) {
 		return
 	}
 	p := r.page
-	span := p.tracer.span(p.within(p.sc.SpanID(), true), r.context(), "process "+r.about.of.table, trace.SpanKindConsumer, r.start, r.about.links...)
-	span.SetAttributes(r.about.of.attributes()...)
-	span.SetAttributes(
-		semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"), semconv.MessagingMessageID(r.about.id),
-		attribute.String("sluice.event", r.about.event), attribute.String("sluice.origin", r.about.origin.String()), attribute.Bool("sluice.settled", settled))
-	if r.about.sequence != "" {
-		span.SetAttributes(attribute.String("sluice.sequence", r.about.sequence))
-	}
-	if r.about.key != "" {
-		span.SetAttributes(attribute.String("sluice.key", r.about.key))
-	}
+	span := p.tracer.span(p.within(p.sc.SpanID(), true), r.context(), r.about.name, trace.SpanKindConsumer, r.start, r.about.links...)
+	span.SetAttributes(append(r.about.attrs, attribute.Bool("sluice.settled", settled))...)
 	if r.trouble != "" {
 		span.SetStatus(codes.Error, r.trouble)
 	}

@@ -197,6 +197,15 @@ func parseJSONBody(source string) (body, error) {
 	var pieces []piece
 	var sample strings.Builder // the template with a constant for each attribute
 	last := 0
+	add := func(at, end int, template string) (*piece, error) {
+		t, err := parseText(template)
+		if err != nil {
+			return nil, fmt.Errorf("body, byte %d: %w", at, err)
+		}
+		pieces = append(pieces, piece{json: source[last:at], text: t, quote: true})
+		b.wantsRecord, b.reads, last = b.wantsRecord || t.wantsRecord, b.reads|t.reads, end
+		return &pieces[len(pieces)-1], nil
+	}
 	for at := 0; at < len(source); {
 		switch c := source[at]; {
 		case c == '"':
@@ -210,13 +219,9 @@ func parseJSONBody(source string) (body, error) {
 				if err := json.Unmarshal([]byte(quoted), &plain); err != nil {
 					return b, fmt.Errorf("body, byte %d: %w", at, err)
 				}
-				t, err := parseText(plain)
-				if err != nil {
-					return b, fmt.Errorf("body, byte %d: %w", at, err)
+				if _, err := add(at, end, plain); err != nil {
+					return b, err
 				}
-				pieces = append(pieces, piece{json: source[last:at], text: t, quote: true})
-				b.wantsRecord, b.reads = b.wantsRecord || t.wantsRecord, b.reads|t.reads
-				last = end
 			}
 			sample.WriteString(quoted)
 			at = end
@@ -226,18 +231,15 @@ func parseJSONBody(source string) (body, error) {
 				return b, fmt.Errorf("body, byte %d: '{' without '}'", at)
 			}
 			end += at + 1
-			t, err := parseText(source[at:end])
+			p, err := add(at, end, source[at:end])
 			if err != nil {
-				return b, fmt.Errorf("body, byte %d: %w", at, err)
+				return b, err
 			}
-			p := piece{json: source[last:at], text: t, quote: true}
-			if path, ok := t.Single(); ok {
+			if path, ok := p.text.Single(); ok {
 				p.path, p.quote = path, false
 			}
-			pieces = append(pieces, p)
-			b.wantsRecord, b.reads = b.wantsRecord || t.wantsRecord, b.reads|t.reads
 			sample.WriteString("null")
-			last, at = end, end
+			at = end
 		default:
 			sample.WriteByte(c)
 			at++
@@ -264,20 +266,24 @@ func parseJSONBody(source string) (body, error) {
 				}
 				dst = item.AppendString(dst, buf)
 			case p.path != "":
-				v, ok := image.Lookup(p.path)
-				if !ok {
-					v, ok = keys.Lookup(p.path)
-				}
-				if !ok {
+				if v, ok := lookup(p.path, image, keys); ok {
+					dst = v.AppendJSON(dst)
+				} else {
 					dst = append(dst, "null"...)
-					continue
 				}
-				dst = v.AppendJSON(dst)
 			}
 		}
 		return sendable(dst), nil
 	}
 	return b, nil
+}
+
+// lookup finds an attribute in the image, else in what is beside it.
+func lookup(path string, image, beside sluice.Item) (v item.Value, ok bool) {
+	if v, ok = image.Lookup(path); !ok {
+		v, ok = beside.Lookup(path)
+	}
+	return v, ok
 }
 
 // isAttribute reports whether an attribute follows a '{' outside of strings.

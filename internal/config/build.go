@@ -246,6 +246,11 @@ func (b *builder) addOwn(handle sluice.Handler, r BuiltRoute) error {
 	return b.app.Router.Add(b.c.place("routes"), r.Name+"#"+string(sluice.Delivery), handle, router.Name(r.Name))
 }
 
+// changed returns an effect on items of a table.
+func (b *builder) changed(does, table string, key sluice.Item) Effect {
+	return Effect{Does: does, Sink: b.sinks.storeName, Target: table, Key: string(key.AppendJSON(nil))}
+}
+
 // consume adds a queue to consume, once, by name or by URL.
 func (b *builder) consume(queue string) {
 	if !b.consumes(queue) {

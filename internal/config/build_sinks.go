@@ -34,16 +34,13 @@ type sinks struct {
 	apart     *account // of the other tables of handlers; nil: the same
 	at        Tables   // both, or their fake
 	storeName string
-	tables    map[string]*tableUse // tables that handlers use
 
-	users []string // routes that ask for sinks now
+	users                 []string // routes that ask for sinks now
+	usedSinks, usedTables uses
 }
 
-// tableUse is a table that a handler uses.
-type tableUse struct {
-	field string // first field that names the table
-	users []string
-}
+// uses are the checks of sinks or tables that routes use, by what they are of.
+type uses map[string]*SinkCheck
 
 // Tables are the methods of tables that handlers call. A sinks/dynamodb.Store has all
 // of them.
@@ -62,7 +59,6 @@ type queue struct {
 	send       func(ctx context.Context, m sluice.Message) error
 	sink, name string // its own name or URL
 	fifo       bool
-	users      []string // routes
 }
 
 type cluster struct {
@@ -75,11 +71,10 @@ type cluster struct {
 	names    map[string]*opensearch.Marks // by index or alias; nil without version: sequence
 	versions map[string]string            // version of the documents, by index or alias
 	fake     writeDocument                // replaces docs in tests
-	users    []string                     // routes
 }
 
 func openSinks(c *Config, s Setup) (*sinks, error) {
-	all := &sinks{c: c, queues: map[string]*queue{}, clusters: map[string]*cluster{}, storeName: "dynamodb", tables: map[string]*tableUse{}}
+	all := &sinks{c: c, queues: map[string]*queue{}, clusters: map[string]*cluster{}, storeName: "dynamodb", usedSinks: uses{}, usedTables: uses{}}
 	var errs []error
 	var own *DynamoDB
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
@@ -171,50 +166,46 @@ func openCluster(c *Config, o *OpenSearch, name string, s Setup, cfg aws.Config)
 // queue returns the queue of a sink, for a route that uses it.
 func (s *sinks) queue(sink string) *queue {
 	q := s.queues[sink]
-	q.users = append(q.users, s.users...)
+	s.note(s.usedSinks, sink, "sinks."+sink, q.Check)
 	return q
 }
 
 // cluster returns the cluster of a sink, for a route that uses it.
 func (s *sinks) cluster(sink string) *cluster {
 	cl := s.clusters[sink]
-	cl.users = append(cl.users, s.users...)
+	s.note(s.usedSinks, sink, "sinks."+sink, cl.check)
 	return cl
 }
 
 // use returns the tables, and notes that a handler at field uses the named ones.
 func (s *sinks) use(field string, tables ...string) Tables {
 	for _, table := range tables {
-		if s.tables[table] == nil {
-			s.tables[table] = &tableUse{field: field}
-		}
-		s.tables[table].users = append(s.tables[table].users, s.users...)
+		s.note(s.usedTables, "table "+table, field, func(ctx context.Context) error { return s.of(table).Check(ctx, table) })
 	}
 	return s.at
 }
 
-// checks are the checks of every sink in use. They also create indices.
-func (s *sinks) checks() (all []SinkCheck) {
-	add := func(sink, field string, routes []string, check func(context.Context) error) {
-		slices.Sort(routes)
-		all = append(all, SinkCheck{Sink: sink, Routes: slices.Compact(routes), Check: func(ctx context.Context) error {
+// note notes a use of what check is of. The first use names its field.
+func (s *sinks) note(used uses, of, field string, check func(context.Context) error) {
+	if used[of] == nil {
+		used[of] = &SinkCheck{Sink: of, Check: func(ctx context.Context) error {
 			if err := check(ctx); err != nil {
 				return s.c.wrong(field, err)
 			}
 			return nil
-		}})
+		}}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.c.Sinks)) {
-		if q := s.queues[name]; q != nil && len(q.users) > 0 {
-			add(name, "sinks."+name, q.users, q.Check)
+	used[of].Routes = append(used[of].Routes, s.users...)
+}
+
+// checks are the checks of every sink in use. They also create indices.
+func (s *sinks) checks() (all []SinkCheck) {
+	for _, used := range []uses{s.usedSinks, s.usedTables} {
+		for _, of := range slices.Sorted(maps.Keys(used)) {
+			slices.Sort(used[of].Routes)
+			used[of].Routes = slices.Compact(used[of].Routes)
+			all = append(all, *used[of])
 		}
-		if cl := s.clusters[name]; cl != nil && len(cl.users) > 0 {
-			add(name, "sinks."+name, cl.users, cl.check)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
-		table := s.tables[name]
-		add("table "+name, table.field, table.users, func(ctx context.Context) error { return s.of(name).Check(ctx, name) })
 	}
 	return all
 }

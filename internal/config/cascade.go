@@ -210,7 +210,7 @@ func (b *builder) planned(ctx context.Context, c *cascade.Cascade, threshold int
 		if q != nil && rows[table] > threshold {
 			does += ", what a record does not delete itself by queue " + q.name
 		}
-		effects = append(effects, Effect{Does: does, Sink: b.sinks.storeName, Target: table, Key: string(rec.Keys.AppendJSON(nil))})
+		effects = append(effects, b.changed(does, table, rec.Keys))
 	}
 	return effects, nil
 }

@@ -93,7 +93,7 @@ func (o *Count) check(c *Config, path string, r *Route) {
 
 func (o *Count) conditions() (all []condition) {
 	for i, n := range o.Numbers {
-		all = append(all, condition{element(".numbers", i) + ".when", n.When})
+		all = append(all, condition{field: element(".numbers", i) + ".when", text: n.When})
 	}
 	return all
 }
@@ -157,10 +157,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 		var effects []Effect
 		for _, add := range unit.Adds {
 			for _, name := range slices.Sorted(maps.Keys(add.By)) {
-				effects = append(effects, Effect{
-					Does: fmt.Sprintf("add %d to %s of an item of table %s", add.By[name], name, add.Table),
-					Sink: b.sinks.storeName, Target: add.Table, Key: string(add.Key.AppendJSON(nil)),
-				})
+				effects = append(effects, b.changed(fmt.Sprintf("add %d to %s of an item of table %s", add.By[name], name, add.Table), add.Table, add.Key))
 			}
 		}
 		if o.DeleteOrphans == "" || rec.EventName != sluice.Insert {
@@ -187,10 +184,7 @@ func (b *builder) orphaned(ctx context.Context, rec *sluice.Record, table string
 	if it.Exists() {
 		return nil, nil
 	}
-	return []Effect{{
-		Does: fmt.Sprintf("delete it, since table %s has no %s", table, parent.AppendJSON(nil)),
-		Sink: b.sinks.storeName, Target: rec.Table, Key: string(rec.Keys.AppendJSON(nil)),
-	}}, nil
+	return []Effect{b.changed(fmt.Sprintf("delete it, since table %s has no %s", table, parent.AppendJSON(nil)), rec.Table, rec.Keys)}, nil
 }
 
 type itemWhen = func(sluice.Item) (bool, error)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -76,7 +77,7 @@ func expand(s string, env func(string) (string, bool)) (out string, used bool, e
 			switch {
 			case !closed:
 				return "", used, errors.New("${ has no }; write $$ for a dollar sign, and put the value in quotes if a default has a # behind a space")
-			case !isVariable(name):
+			case !goodVariable.MatchString(name):
 				return "", used, fmt.Errorf("${%s} names no variable; want ${NAME} or ${NAME:-default}, or $${ for the characters", inner)
 			case strings.Contains(fallback, "${"):
 				return "", used, fmt.Errorf("${%s has a variable within its default; want text", inner)
@@ -103,11 +104,4 @@ func expand(s string, env func(string) (string, bool)) (out string, used bool, e
 	}
 }
 
-func isVariable(name string) bool {
-	for i, r := range name {
-		if r != '_' && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
-			return false
-		}
-	}
-	return name != ""
-}
+var goodVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -148,16 +148,15 @@ func (o *Escalate) build(b *builder, path string, r *Route) (*built, error) {
 		// This escalator has fakes that add its effects to the list.
 		var effects []Effect
 		dry := c
-		dry.Send = func(_ context.Context, m sluice.Message) error {
-			effects = append(effects, sent(q, m, m.Attributes["dedupeKey"].Value))
-			return nil
+		sending := func(to *queue) func(context.Context, sluice.Message) error {
+			return func(_ context.Context, m sluice.Message) error {
+				effects = append(effects, sent(to, m, m.Attributes["dedupeKey"].Value))
+				return nil
+			}
 		}
-		dry.Watch.Send = func(_ context.Context, m sluice.Message) error {
-			effects = append(effects, sent(watch, m, m.Attributes["dedupeKey"].Value))
-			return nil
-		}
+		dry.Send, dry.Watch.Send = sending(q), sending(watch)
 		row := func(id, does string) error {
-			effects = append(effects, Effect{Does: does, Sink: b.sinks.storeName, Target: table, Key: string(l.key(id).AppendJSON(nil))})
+			effects = append(effects, b.changed(does, table, l.key(id)))
 			return nil
 		}
 		dry.Fail = func(_ context.Context, e escalation.Escalation, reason string) error {

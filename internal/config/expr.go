@@ -90,7 +90,7 @@ func compile(text string, typ router.Resolver, names ...string) (_ *when, err er
 	}
 	r := rewriter{names: names, slots: map[string]slot{}}
 	if w.slots, err = r.rewrite(&tree.Node); err != nil {
-		if at := (*file.Error)(nil); errors.As(err, &at) {
+		if at, ok := errors.AsType[*file.Error](err); ok {
 			err = at.Bind(tree.Source)
 		}
 		return nil, located(err, text, names)
@@ -142,8 +142,8 @@ func language() *conf.Config {
 var unexpected = regexp.MustCompile(`^unexpected token (?:EOF|\w+\("(.*)"\))$`)
 
 func located(err error, text string, names []string) error {
-	at := (*file.Error)(nil)
-	if !errors.As(err, &at) {
+	at, ok := errors.AsType[*file.Error](err)
+	if !ok {
 		return &exprError{1, 0, err.Error()}
 	}
 	e := &exprError{max(at.Line, 1), at.Column, at.Message}
@@ -202,8 +202,8 @@ func (w *when) run(e *evaluation, rec *sluice.Record) (bool, error) {
 }
 
 func (w *when) failed(err error) error {
-	at := (*file.Error)(nil)
-	if !errors.As(err, &at) {
+	at, ok := errors.AsType[*file.Error](err)
+	if !ok {
 		return fmt.Errorf("when %q: %w", w.text, err)
 	}
 	problem := at.Message
@@ -295,14 +295,9 @@ func (c *Config) itemWhen(field, text string) (itemWhen, error) {
 // known.
 func (d *source) expression(field string, err error) *Error {
 	e := d.fault(field, "%s", d.detail(field, err))
-	at := (*exprError)(nil)
-	if !errors.As(err, &at) {
-		return e
-	}
-	if _, substituted := d.from[field]; substituted {
-		return e
-	}
-	if p := d.where(field); p.line > 0 && p.text >= 0 && at.line == 1 {
+	at, ok := errors.AsType[*exprError](err)
+	_, substituted := d.from[field]
+	if p := d.where(field); ok && !substituted && p.line > 0 && p.text >= 0 && at.line == 1 {
 		e.Problem = at.problem
 		e.Column = p.column + p.text + at.column
 	}
@@ -311,9 +306,11 @@ func (d *source) expression(field string, err error) *Error {
 
 // validateWhen notes the mistake of an expression, unless it is empty.
 func (c *Config) validateWhen(path, text string, names ...string) {
-	var wrong *Error
-	if _, err := c.when(path, text, names...); text != "" && errors.As(err, &wrong) && !c.doc.bad[path] {
-		c.doc.errs = append(c.doc.errs, wrong)
+	if text == "" || c.doc.bad[path] {
+		return
+	}
+	if _, err := c.when(path, text, names...); err != nil {
+		c.doc.errs = append(c.doc.errs, err.(*Error))
 	}
 }
 

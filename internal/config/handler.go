@@ -24,8 +24,25 @@ type conditional interface {
 	conditions() []condition
 }
 
-// condition is an expression over new, an item, at a field of the handler: ".only".
-type condition struct{ field, text string }
+// condition is an expression at a field, ".only" of a handler or ".project.only" of its
+// route, over variables with these names. Those of handlers are over new, an item.
+type condition struct {
+	field, text string
+	names       []string
+}
+
+// conditions returns those of the route and of its handlers.
+func (r *Route) conditions() []condition {
+	all := []condition{{".when", r.When, whenNames}}
+	for _, h := range r.handlers() {
+		if with, ok := h.handler.(conditional); ok {
+			for _, one := range with.conditions() {
+				all = append(all, condition{"." + h.name + one.field, one.text, []string{"new"}})
+			}
+		}
+	}
+	return all
+}
 
 // namedHandler is a kind and its field of a route; set: the route has the field.
 type namedHandler struct {

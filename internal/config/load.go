@@ -45,11 +45,10 @@ func readFile(path string) ([]byte, error) {
 
 // reason is the message of err without the path, which the error names already.
 func reason(err error) string {
-	at := (*fs.PathError)(nil)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		return "there is no such file"
-	case errors.As(err, &at):
+	}
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err.Error()
 	}
 	return err.Error()
@@ -60,11 +59,7 @@ func reason(err error) string {
 func Parse(name, dir string, text []byte, env func(string) (string, bool)) (*Config, error) {
 	n, err := read(name, text)
 	if err != nil {
-		one := (*Error)(nil)
-		if !errors.As(err, &one) {
-			one = &Error{File: name, Line: 1, Column: 1, Problem: err.Error()}
-		}
-		return nil, Errors{one}
+		return nil, Errors{err.(*Error)}
 	}
 	d := &decoder{source: &source{
 		name: name, dir: dir, at: map[string]place{}, from: map[string]string{}, names: map[string]asWritten{}, values: map[string]string{}, bad: map[string]bool{},

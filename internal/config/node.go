@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -84,8 +85,8 @@ func read(name string, data []byte) (_ *node, err error) {
 		return fail(1, 1, "the file has some %d values, more than the %d that are read: is it a configuration?", n, maxEntries)
 	}
 	tokens := lexer.Tokenize(source)
-	if t := directive(tokens); t != nil {
-		return fail(t.Position.Line, t.Position.Column, "directives (%%) are not taken: leave the line out")
+	if i := slices.IndexFunc(tokens, isDirective); i >= 0 {
+		return fail(tokens[i].Position.Line, tokens[i].Position.Column, "directives (%%) are not taken: leave the line out")
 	}
 	second := secondDocument(tokens)
 	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -95,12 +96,7 @@ func read(name string, data []byte) (_ *node, err error) {
 	if second != nil {
 		return fail(second.line, second.column, "a second document begins here (after --- or ...); a configuration is one document")
 	}
-	var docs []*ast.DocumentNode
-	for _, doc := range f.Docs {
-		if doc.Body != nil {
-			docs = append(docs, doc)
-		}
-	}
+	docs := slices.DeleteFunc(f.Docs, func(doc *ast.DocumentNode) bool { return doc.Body == nil })
 	if len(docs) != 1 {
 		return fail(1, 1, "the file is empty; `sluice init` writes a first one")
 	}
@@ -119,13 +115,8 @@ func entries(s string) int {
 	return n
 }
 
-func directive(tokens token.Tokens) *token.Token {
-	for _, t := range tokens {
-		if t.Type == token.DirectiveType && t.Position.Column == 1 {
-			return t
-		}
-	}
-	return nil
+func isDirective(t *token.Token) bool {
+	return t.Type == token.DirectiveType && t.Position.Column == 1
 }
 
 // secondDocument returns the place of a second document that is not empty, or nil. The
@@ -284,6 +275,8 @@ func newNode(name string, in ast.Node, depth int) (*node, error) {
 		return fail("anchors (&) and aliases (*) are not taken: write out what is meant, or put it in quotes if it is text")
 	case *ast.TagNode:
 		return fail("tags (!) are not taken: put the value in quotes if it is text")
+	case *ast.MergeKeyNode:
+		return fail("merging (<<) is not taken: write out what is meant")
 	case *ast.MappingKeyNode:
 		return fail("names behind a question mark are not taken: write name: value")
 	default:
@@ -298,12 +291,6 @@ func newMapping(name string, n *node, values []*ast.MappingValueNode, depth int)
 		key, err := newNode(name, kv.Key, depth+1)
 		if err == nil && !key.scalar() {
 			err = &Error{File: name, Line: key.line, Column: key.column, Problem: "a key is a plain name"}
-		}
-		if _, ok := kv.Key.(*ast.MergeKeyNode); ok {
-			err = &Error{File: name, Line: n.line, Column: n.column, Problem: "merging (<<) is not taken: write out what is meant"}
-			if tk := kv.Key.GetToken(); tk != nil {
-				err.(*Error).Line, err.(*Error).Column = tk.Position.Line, tk.Position.Column
-			}
 		}
 		if err != nil {
 			return nil, err

@@ -6,8 +6,9 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
@@ -166,7 +167,7 @@ func (o *Project) checkVersion(c *Config, path string, r *Route) {
 	}
 }
 
-func (o *Project) conditions() []condition { return []condition{{".only", o.Only}} }
+func (o *Project) conditions() []condition { return []condition{{field: ".only", text: o.Only}} }
 
 // clusterOf returns the cluster of a projection.
 func (c *Config) clusterOf(o *Project) string {
@@ -188,7 +189,7 @@ func (o *Project) build(b *builder, path string, r *Route) (*built, error) {
 		}
 	}
 	p.Metrics = b.s.Metrics
-	p.Lost = (&lostLog{logger: b.s.Logger, route: r.Name, last: map[projection.Loss]time.Time{}}).lost
+	p.Lost = logLost(b.s.Logger, r.Name)
 	p.Current = b.current()
 	write, marks := cl.documents(o)
 	made := &built{options: []router.Option{router.NeedsBoth()}, late: o.Version != "none"}
@@ -295,33 +296,20 @@ func (f Fields) fields(name string) ([]projection.Field, error) {
 	return fields, nil
 }
 
-// lostLog logs lost changes: one an hour for each reason.
-type lostLog struct {
-	logger *slog.Logger
-	route  string
-
-	mu   sync.Mutex
-	last map[projection.Loss]time.Time
-}
-
-const lostEvery = time.Hour
-
-var lostReasons = map[projection.Loss]string{
-	projection.NotRaised: "a change is not in its document: its version is not above that of the change before it",
-	projection.BeganAnew: "an item is not in its document: it was deleted and made again, and its version began anew below that of its deletion",
-}
-
-func (l *lostLog) lost(rec *sluice.Record, why projection.Loss) {
-	now := time.Now()
-	l.mu.Lock()
-	last, logged := l.last[why]
-	due := !logged || now.Sub(last) >= lostEvery
-	if due {
-		l.last[why] = now
+// logLost returns a function that logs lost changes: one an hour for each reason.
+func logLost(logger *slog.Logger, route string) func(*sluice.Record, projection.Loss) {
+	reasons := map[projection.Loss]string{
+		projection.NotRaised: "a change is not in its document: its version is not above that of the change before it",
+		projection.BeganAnew: "an item is not in its document: it was deleted and made again, and its version began anew below that of its deletion",
 	}
-	l.mu.Unlock()
-	if due {
-		l.logger.Warn(lostReasons[why], "route", l.route, "table", rec.Table, "key", keyhash.Item(rec.Keys),
-			"sequence", string(rec.Sequence), "todo", "run sluice audit; docs/projection.md says which version loses none")
+	hourly := map[projection.Loss]*rate.Sometimes{}
+	for why := range reasons {
+		hourly[why] = &rate.Sometimes{Interval: time.Hour}
+	}
+	return func(rec *sluice.Record, why projection.Loss) {
+		hourly[why].Do(func() {
+			logger.Warn(reasons[why], "route", route, "table", rec.Table, "key", keyhash.Item(rec.Keys),
+				"sequence", string(rec.Sequence), "todo", "run sluice audit; docs/projection.md says which version loses none")
+		})
 	}
 }

@@ -59,9 +59,8 @@ func (cl *cluster) missing(ctx context.Context, index string) string {
 		}
 		return ""
 	}
-	var status *opensearch.StatusError
 	err := cl.client.Call(ctx, http.MethodHead, "/"+url.PathEscape(index), nil, nil)
-	if errors.As(err, &status) && status.Status == http.StatusNotFound {
+	if status, ok := errors.AsType[*opensearch.StatusError](err); ok && status.Status == http.StatusNotFound {
 		return fmt.Sprintf("there is no index or alias %s: OpenSearch makes an index with the first document, and guesses its mappings; to choose them, name a file in indices of the sink", index)
 	}
 	return ""
@@ -79,8 +78,7 @@ func (cl *cluster) lacks(ctx context.Context, field, index string) error {
 			return cl.c.fault(field, "%s", cl.c.source().masked(missing))
 		}
 	}
-	var scheme *docrules.SchemeError
-	if err := inspect(ctx, index); errors.As(err, &scheme) {
+	if scheme, ok := errors.AsType[*docrules.SchemeError](inspect(ctx, index)); ok {
 		return cl.c.wrong(field, scheme)
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 // to children depends on the keys of tables, so a recount asks for these when it
 // begins.
 func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens []itemWhen, store Tables) ([]rollup.Recount, func(context.Context, bool) error) {
-	r := &recounter{numbers: rt.Count.Numbers, store: store, types: rt.Types(), resolver: b.resolver}
+	r := &recounter{route: rt.Name, field: field, numbers: rt.Count.Numbers, whens: whens, store: store, types: rt.Types(), resolver: b.resolver}
 	r.wrong = func(at, format string, args ...any) error {
 		return b.c.wrong(field+at, fmt.Errorf("route %s: %w", rt.Name, fmt.Errorf(format, args...)))
 	}
@@ -33,8 +33,7 @@ func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens
 		all = append(all, rollup.Recount{
 			Table: n.Table, Keys: slices.Sorted(maps.Keys(n.Key)), Attribute: n.Attribute, Of: n.Of, When: counts[i].When,
 			Children: func(ctx context.Context, parent sluice.Item) iter.Seq2[sluice.Item, error] {
-				of := fmt.Sprintf("route %q, %s.numbers[%d].when", rt.Name, field, i)
-				return r.told(ctx, of, whens[i], r.children(ctx, i, parent))
+				return r.children(ctx, i, parent)
 			},
 			Get: store.Get, Transact: store.Transact, Name: rt.Count.ID, Markers: rt.Count.Markers, Now: b.s.Fakes.Now,
 		})
@@ -44,13 +43,15 @@ func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens
 
 // recounter finds the children of parents.
 type recounter struct {
-	numbers  []Counter
-	store    Tables
-	table    string // table of the children
-	noTable  error
-	wrong    func(at, format string, args ...any) error // makes an error with a place in the file
-	types    []string
-	resolver router.Resolver
+	route, field string // the route's name, and the path of its count
+	numbers      []Counter
+	whens        []itemWhen // of the numbers
+	store        Tables
+	table        string // table of the children
+	noTable      error
+	wrong        func(at, format string, args ...any) error // makes an error with a place in the file
+	types        []string
+	resolver     router.Resolver
 }
 
 // check reports numbers without a way to their children. It ignores an unreachable
@@ -71,10 +72,11 @@ func (r *recounter) check(ctx context.Context, ask bool) error {
 	return errors.Join(errs...)
 }
 
-// children reads the children of a parent of the number at i.
+// children reads the children of a parent of the number at i. It ends with an error at a
+// child for which the condition fails. The stream's route parks the record of that child. A
+// recount without it would lower a right counter.
 func (r *recounter) children(ctx context.Context, i int, parent sluice.Item) iter.Seq2[sluice.Item, error] {
 	return func(yield func(sluice.Item, error) bool) {
-		n := r.numbers[i]
 		way, err := r.way(ctx, i)
 		if err != nil {
 			yield(sluice.Item{}, err)
@@ -83,28 +85,13 @@ func (r *recounter) children(ctx context.Context, i int, parent sluice.Item) ite
 		for child, err := range r.candidates(ctx, way, parent) {
 			if err == nil {
 				var ours bool
-				if ours, err = r.counts(ctx, n, parent, child); err == nil && !ours {
+				if ours, err = r.counts(ctx, r.numbers[i], parent, child); err == nil && !ours {
 					continue
 				}
 			}
-			if !yield(child, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// told ends with an error at a child for which the condition fails. The stream's route
-// parks the record of that child. A recount without it would lower a right counter.
-func (r *recounter) told(ctx context.Context, of string, when itemWhen, children iter.Seq2[sluice.Item, error]) iter.Seq2[sluice.Item, error] {
-	if when == nil {
-		return children
-	}
-	return func(yield func(sluice.Item, error) bool) {
-		for child, err := range children {
-			if err == nil {
-				if _, failed := when(child); failed != nil {
-					err = r.untold(ctx, of, child, failed)
+			if err == nil && r.whens[i] != nil {
+				if _, failed := r.whens[i](child); failed != nil {
+					err = r.untold(ctx, i, child, failed)
 				}
 			}
 			if !yield(child, err) || err != nil {
@@ -114,12 +101,12 @@ func (r *recounter) told(ctx context.Context, of string, when itemWhen, children
 	}
 }
 
-func (r *recounter) untold(ctx context.Context, of string, child sluice.Item, failed error) error {
+func (r *recounter) untold(ctx context.Context, i int, child sluice.Item, failed error) error {
 	names, err := r.store.KeyNames(ctx, r.table)
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: whether the item %s of table %s counts cannot be told, so that nothing is set: %w; mend the condition or the item, and recount again", of, child.Only(names...).Raw(), r.table, failed)
+	return fmt.Errorf("route %q, %s.numbers[%d].when: whether the item %s of table %s counts cannot be told, so that nothing is set: %w; mend the condition or the item, and recount again", r.route, r.field, i, child.Only(names...).Raw(), r.table, failed)
 }
 
 // counts reports whether a child belongs to this parent and to the route's types.

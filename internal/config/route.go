@@ -126,15 +126,11 @@ func (c *Config) validateRoute(path string, r *Route) {
 	if b := r.Backoff; b != nil && b.First > 0 && b.Max > 0 && b.Max < b.First {
 		d.add(path+".backoff.max", "%s is less than first", d.show(path+".backoff.max", b.Max.String()))
 	}
-	c.validateWhen(path+".when", r.When)
 	for _, h := range r.handlers() {
-		at := path + "." + h.name
-		h.check(c, at, r)
-		if with, ok := h.handler.(conditional); ok {
-			for _, one := range with.conditions() {
-				c.validateWhen(at+one.field, one.text, "new")
-			}
-		}
+		h.check(c, path+"."+h.name, r)
+	}
+	for _, one := range r.conditions() {
+		c.validateWhen(path+one.field, one.text, one.names...)
 	}
 }
 

@@ -18,22 +18,10 @@ import (
 // which fail or are never true. The error is of type Errors.
 func (c *Config) CheckSample(route string, recs []*sluice.Record) error {
 	var errs Errors
-	check := func(field, text string, names ...string) {
-		if text != "" {
-			errs = append(errs, c.checkSample(field, text, names, recs)...)
-		}
-	}
 	for i, r := range c.Routes {
-		if r.Name != route {
-			continue
-		}
-		path := element("routes", i)
-		check(path+".when", r.When, whenNames...)
-		for _, h := range r.handlers() {
-			if with, ok := h.handler.(conditional); ok {
-				for _, one := range with.conditions() {
-					check(path+"."+h.name+one.field, one.text, "new")
-				}
+		for _, one := range r.conditions() {
+			if r.Name == route && one.text != "" {
+				errs = append(errs, c.checkSample(element("routes", i)+one.field, one.text, one.names, recs)...)
 			}
 		}
 	}

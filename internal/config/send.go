@@ -194,10 +194,7 @@ func (t *text) attribute(rec *sluice.Record) (a sluice.MessageAttribute, ok bool
 	image, keys := rec.Image(), beside(rec, t.wantsRecord)
 	var v item.Value
 	for _, path := range t.Paths() {
-		if v, ok = image.Lookup(path); !ok {
-			v, ok = keys.Lookup(path)
-		}
-		if !ok || v.Kind() == item.NULL {
+		if v, ok = lookup(path, image, keys); !ok || v.Kind() == item.NULL {
 			return a, false, nil
 		}
 	}

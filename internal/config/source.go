@@ -87,10 +87,7 @@ func (d *source) add(path, format string, args ...any) {
 // show quotes a value for an error as the file writes it, because a variable's value
 // may be a secret.
 func (d *source) show(path, value string) string {
-	if text, ok := d.from[path]; ok {
-		return fmt.Sprintf("%q", text)
-	}
-	return fmt.Sprintf("%q", value)
+	return fmt.Sprintf("%q", d.shown(path, value))
 }
 
 // shown returns a value as the file writes it.

@@ -33,6 +33,7 @@ func TestStrictness(t *testing.T) {
 		"x: *a\n" + rest:                                               "f:1:4: anchors (&) and aliases (*) are not taken",
 		"%YAML 1.2\n---\n" + rest:                                      "f:1:1: directives (%) are not taken: leave the line out",
 		"name: %x\n" + rest:                                            "f:1:7: no YAML: ",
+		"name: x\n<<: {name: y}\n" + rest:                              "f:2:1: merging (<<) is not taken: write out what is meant",
 		"? name\n: x\n" + rest:                                         "f:1:1: names behind a question mark are not taken: write name: value",
 		"---\n" + rest + "---\n# the end\n...\n":                       "",
 		rest + "---\n---\nname: lost\n":                                "f:5:1: a second document begins here",

@@ -126,14 +126,13 @@ func (d *source) badBelow(path string) bool {
 }
 
 func (s Sink) kinds() (set []string) {
-	if s.SQS != nil {
-		set = append(set, "sqs")
-	}
-	if s.OpenSearch != nil {
-		set = append(set, "opensearch")
-	}
-	if s.DynamoDB != nil {
-		set = append(set, "dynamodb")
+	for _, kind := range []struct {
+		name string
+		set  bool
+	}{{"sqs", s.SQS != nil}, {"opensearch", s.OpenSearch != nil}, {"dynamodb", s.DynamoDB != nil}} {
+		if kind.set {
+			set = append(set, kind.name)
+		}
 	}
 	return set
 }

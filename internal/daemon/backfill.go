@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/snapshot"
 )
 
@@ -56,10 +57,10 @@ func (b *backfills) unready() (reasons []string) {
 }
 
 // held lists the items that wait, by table.
-func (b *backfills) held() (all []lane) {
+func (b *backfills) held() (all []holders.Item) {
 	for _, s := range b.all {
 		for _, h := range s.Held() {
-			all = append(all, laneOf("backfill", s.Progress().Table, "", h))
+			all = append(all, itemOf("backfill", s.Progress().Table, "", h))
 		}
 	}
 	return all

@@ -60,7 +60,7 @@ func (c *calls) running() string {
 		for i := range rc.lists {
 			l := &rc.lists[i]
 			l.mu.Lock()
-			runs := l.first != nil
+			runs := len(l.running) > 0
 			l.mu.Unlock()
 			if runs {
 				return rc.name
@@ -70,18 +70,13 @@ func (c *calls) running() string {
 	return ""
 }
 
-// parked adds to h that a parked record fails no more.
-func (c *calls) parked(h flow.Hooks) flow.Hooks {
-	next := h.Handled
-	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
-		if r == flow.Parked && route != nil {
-			if rc := c.named(route.Name); rc != nil {
-				rc.forget(identify(rec))
-			}
+// handled notes that a parked record fails no more: see flow.Hooks.
+func (c *calls) handled(_ context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, _ time.Duration, _ error) {
+	if r == flow.Parked && route != nil {
+		if rc := c.named(route.Name); rc != nil {
+			rc.forget(identify(rec))
 		}
-		next(ctx, rec, route, r, took, err)
 	}
-	return h
 }
 
 // routeCalls are the calls of one route.
@@ -96,11 +91,11 @@ type routeCalls struct {
 	failing  atomic.Bool // there are failures
 }
 
-// callList are calls that run, the oldest first.
+// callList are calls that run.
 type callList struct {
-	mu          sync.Mutex
-	first, last *oneCall
-	_           [40]byte // each has a cache line of its own
+	mu      sync.Mutex
+	running []*oneCall
+	_       [32]byte // each has a cache line of its own
 }
 
 // identity names a record.
@@ -129,11 +124,11 @@ type oneCall struct {
 	began time.Time
 	ctx   retrying.Context
 
-	// Guarded by the mutex of its list. All are nil once it has returned: errors
-	// of the AWS SDK keep its context, which must keep no record and no other call.
-	rec        *sluice.Record
-	prev, next *oneCall
-	tried      *tried
+	// Guarded by the mutex of its list. Once it has returned, rec and tried are nil: errors
+	// of the AWS SDK keep its context, which must keep no record.
+	at    int // index in the list
+	rec   *sluice.Record
+	tried *tried
 }
 
 // tried are the tries that a sink repeats by itself.
@@ -192,28 +187,18 @@ var errPanic = errors.New("the handler panics: the log has the stack")
 func (l *callList) add(c *oneCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.prev = l.last; l.last == nil {
-		l.first = c
-	} else {
-		l.last.next = c
-	}
-	l.last = c
+	c.at = len(l.running)
+	l.running = append(l.running, c)
 }
 
 func (l *callList) remove(c *oneCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.prev == nil {
-		l.first = c.next
-	} else {
-		c.prev.next = c.next
-	}
-	if c.next == nil {
-		l.last = c.prev
-	} else {
-		c.next.prev = c.prev
-	}
-	c.rec, c.prev, c.next, c.tried = nil, nil, nil, nil
+	end := len(l.running) - 1
+	l.running[c.at], l.running[end].at = l.running[end], c.at
+	l.running[end] = nil
+	l.running = l.running[:end]
+	c.rec, c.tried = nil, nil
 }
 
 // end notes how c, which was of rec, ended.
@@ -370,7 +355,10 @@ func (rc *routeCalls) slow(now time.Time) (all []slow) {
 	for i := range rc.lists {
 		l := &rc.lists[i]
 		l.mu.Lock()
-		for c := l.first; c != nil && now.Sub(c.began) >= slowAfter; c = c.next {
+		for _, c := range l.running {
+			if now.Sub(c.began) < slowAfter {
+				continue
+			}
 			s := slow{route: rc.name, of: identify(c.rec).cloned(), origin: c.rec.Origin, began: c.began, retries: c.tried != nil}
 			if s.retries {
 				s.err = fmt.Errorf("tried again by the sink since %s: %w", c.tried.since.Format(time.RFC3339), c.tried.err)

@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/retrying"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
@@ -45,7 +46,7 @@ func watchedFlow(t *testing.T, opts ...router.Option) *quiet {
 	}, append(opts, router.Name("search"))...)
 	calls, watched := watchCalls(m)
 	q.sources = &sources{group: flow.NewGroup(watched), checks: &checks{}, calls: calls, letters: &kept{Box: deadletter.NewBox(state.NewMemory(), "app")}}
-	hooks := q.calls.parked(flow.Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}})
+	hooks := flow.Hooks{Handled: q.calls.handled}
 	q.flow = flow.Open(t.Context(), watched, flow.Options{Group: q.group, Hooks: hooks, DeadLetter: q.letters, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -200,7 +201,7 @@ func TestPresentErrorOfAnOutage(t *testing.T) {
 			t.Errorf("status shows %v", s.Err)
 		}
 		all := q.calls.lanes(lanesOf(q.flow))
-		hanging := slices.DeleteFunc(slices.Clone(all), func(l lane) bool { return !strings.Contains(l.Error, "no answer for ") })
+		hanging := slices.DeleteFunc(slices.Clone(all), func(l holders.Item) bool { return !strings.Contains(l.Error, "no answer for ") })
 		if len(all) != n || len(hanging) == 0 || len(hanging) > 2 {
 			t.Errorf("lanes %+v, want %d, with the probes", all, n)
 		}
@@ -210,9 +211,9 @@ func TestPresentErrorOfAnOutage(t *testing.T) {
 	})
 }
 
-func lanesOf(f *flow.Flow) (all []lane) {
+func lanesOf(f *flow.Flow) (all []holders.Item) {
 	for _, h := range f.Held() {
-		all = append(all, laneOf("stream", "orders", "", h))
+		all = append(all, itemOf("stream", "orders", "", h))
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -33,10 +34,7 @@ func (c *cascades) set(now page.Cascade, over bool) {
 func (c *cascades) now() []page.Cascade {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := []page.Cascade{}
-	for _, one := range c.all {
-		all = append(all, one)
-	}
+	all := slices.AppendSeq([]page.Cascade{}, maps.Values(c.all))
 	slices.SortFunc(all, func(a, b page.Cascade) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), strings.Compare(a.Parent, b.Parent))
 	})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -131,10 +132,12 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	watched, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		watchReady(watched, p.pulse.after(func() []string {
+		watchReady(watched, func() []string {
 			p.src().held() // for its locks
-			return p.src().unready()
-		}), logger)
+			reasons := p.src().unready()
+			p.pulse.beat()
+			return reasons
+		}, logger)
 	})
 	watch.Go(func() { p.throttles.watch(watched) })
 	watch.Go(func() { p.reloads.watch(watched) })
@@ -149,15 +152,26 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	return nil
 }
 
-// logged logs a line for each record at level debug: its position, its route and
-// the outcome, never its content.
-func logged(h flow.Hooks, logger *slog.Logger) flow.Hooks {
-	if !logger.Enabled(context.Background(), slog.LevelDebug) {
-		return h
+// handledHook is Handled of flow.Hooks.
+type handledHook = func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error)
+
+// inTurn calls hooks one after another, without those that are nil.
+func inTurn(all ...handledHook) handledHook {
+	all = slices.DeleteFunc(all, func(h handledHook) bool { return h == nil })
+	return func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+		for _, h := range all {
+			h(ctx, rec, route, r, took, err)
+		}
 	}
-	next := h.Handled
-	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
-		next(ctx, rec, route, r, took, err)
+}
+
+// logged logs a line for each record at level debug, else it is nil. The line has the
+// position, the route and the outcome, never the content.
+func logged(logger *slog.Logger) handledHook {
+	if !logger.Enabled(context.Background(), slog.LevelDebug) {
+		return nil
+	}
+	return func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		attrs := []slog.Attr{
 			slog.String("table", rec.Table), slog.String("shard", rec.ShardID), slog.String("sequence", string(rec.Sequence)),
 			slog.String("result", r.String()), slog.Duration("took", took),
@@ -170,5 +184,4 @@ func logged(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 		}
 		logger.LogAttrs(ctx, slog.LevelDebug, "handled", attrs...)
 	}
-	return h
 }

@@ -22,12 +22,12 @@ import (
 func TestHandledIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	calls := 0
-	hooks := flow.Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) { calls++ }}
+	counting := func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) { calls++ }
 	o := Options{LogFormat: "json", LogLevel: "debug"}
-	h := logged(hooks, newLogger(o, &out))
+	h := inTurn(counting, logged(newLogger(o, &out)))
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"secret key"}}`, New: `{"pk":{"S":"secret key"},"x":{"S":"secret"}}`, Sequence: recordtest.Sequence(123), Shard: "shard"})
-	h.Handled(context.Background(), &rec, &sluice.Route{Name: "r"}, flow.Retried, time.Millisecond, errors.New("down"))
-	h.Handled(context.Background(), &rec, nil, flow.Unrouted, 0, nil)
+	h(context.Background(), &rec, &sluice.Route{Name: "r"}, flow.Retried, time.Millisecond, errors.New("down"))
+	h(context.Background(), &rec, nil, flow.Unrouted, 0, nil)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 2 || calls != 2 {
 		t.Fatalf("%d lines, %d calls: %s", len(lines), calls, out.String())
@@ -46,8 +46,8 @@ func TestHandledIsLogged(t *testing.T) {
 
 	o.LogLevel = "info"
 	out.Reset()
-	h = logged(hooks, newLogger(o, &out))
-	h.Handled(context.Background(), &rec, nil, flow.Unrouted, 0, nil)
+	h = inTurn(counting, logged(newLogger(o, &out)))
+	h(context.Background(), &rec, nil, flow.Unrouted, 0, nil)
 	if out.Len() > 0 || calls != 3 {
 		t.Errorf("at level info: %q, %d calls", out.String(), calls)
 	}

@@ -18,14 +18,11 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/daemons"
 	"github.com/sluicehq/sluice/internal/letters"
+	"github.com/sluicehq/sluice/internal/page"
 )
 
 // DeadLetterPage is the answer of GET /deadletters.
-type DeadLetterPage struct {
-	DeadLetters []letters.Outline `json:"deadLetters"`
-	Next        string            `json:"next,omitempty"`       // the parameter after of the next page; empty on the last
-	Unreadable  string            `json:"unreadable,omitempty"` // names entries that cannot be read
-}
+type DeadLetterPage = page.LetterList
 
 // DeadLetterCounts is the answer of GET /deadletters/counts.
 type DeadLetterCounts struct {
@@ -107,45 +104,28 @@ func meantFor(state, application string, h http.Handler) http.Handler {
 	})
 }
 
-// statusError is a response that reports no failure.
-type statusError struct {
-	status int
-	error
-}
+func badRequest(err error) error { return &page.Error{Status: http.StatusBadRequest, Err: err} }
 
-func refuse(w http.ResponseWriter, err error) {
-	var status *statusError
-	switch {
-	case err == nil:
-	case errors.As(err, &status):
-		http.Error(w, err.Error(), status.status)
-	case errors.Is(err, deadletter.ErrNotFound):
-		http.Error(w, err.Error(), http.StatusNotFound)
-	case errors.As(err, new(*letters.AmbiguousError)):
-		http.Error(w, err.Error(), http.StatusConflict)
-	default:
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-	}
-}
-
-func badRequest(err error) error { return &statusError{http.StatusBadRequest, err} }
+func notFound(err error) error { return &page.Error{Status: http.StatusNotFound, Err: err} }
 
 // queried serves requests whose query has these parameters at most. A filter that is
 // misspelt must not choose all.
 func queried(serve func(http.ResponseWriter, *http.Request, url.Values) error, known ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := url.ParseQuery(r.URL.RawQuery)
-		if err != nil {
-			refuse(w, badRequest(err))
-			return
-		}
 		for name := range q {
-			if !slices.Contains(known, name) {
-				refuse(w, badRequest(fmt.Errorf("there is no parameter %q: want %s", name, strings.Join(known, ", "))))
-				return
+			if err == nil && !slices.Contains(known, name) {
+				err = fmt.Errorf("there is no parameter %q: want %s", name, strings.Join(known, ", "))
 			}
 		}
-		refuse(w, serve(w, r, q))
+		if err != nil {
+			err = badRequest(err)
+		} else {
+			err = serve(w, r, q)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), page.StatusOf(err))
+		}
 	})
 }
 
@@ -188,37 +168,36 @@ func (s *letterServer) list(w http.ResponseWriter, r *http.Request, q url.Values
 			return badRequest(fmt.Errorf("limit: %q is not a number from 1 to %d", l, most))
 		}
 	}
-	page, err := s.find(r.Context(), f, q.Get("after"), limit)
+	found, err := s.List(r.Context(), f, q.Get("after"), limit)
 	if err != nil {
 		return err
 	}
-	return answer(w, page)
+	return answer(w, found)
 }
 
-// find lists up to limit letters behind after.
-func (s *letterServer) find(ctx context.Context, f deadletter.Filter, after string, limit int) (DeadLetterPage, error) {
-	page := DeadLetterPage{DeadLetters: []letters.Outline{}}
+// List implements [page.Letters].
+func (s *letterServer) List(ctx context.Context, f deadletter.Filter, after string, limit int) (DeadLetterPage, error) {
+	found := DeadLetterPage{DeadLetters: []letters.Outline{}}
 	var unreadable []error
 	for {
 		entries, last, err := s.box.List(ctx, after, 100)
 		if err != nil && last == "" && len(entries) == 0 {
-			return page, err
+			return found, err
 		}
 		unreadable = append(unreadable, err)
 		for _, e := range entries {
 			if !f.Matches(&e) {
 				continue
 			}
-			if len(page.DeadLetters) == limit {
-				page.Next = page.DeadLetters[limit-1].ID
-				page.Unreadable = text(errors.Join(unreadable...))
-				return page, nil
+			if len(found.DeadLetters) == limit {
+				found.Next, last = found.DeadLetters[limit-1].ID, ""
+				break
 			}
-			page.DeadLetters = append(page.DeadLetters, letters.OutlineOf(&e, false))
+			found.DeadLetters = append(found.DeadLetters, letters.OutlineOf(&e, false))
 		}
 		if last == "" {
-			page.Unreadable = text(errors.Join(unreadable...))
-			return page, nil
+			found.Unreadable = text(errors.Join(unreadable...))
+			return found, nil
 		}
 		after = last
 	}
@@ -237,27 +216,28 @@ func (s *letterServer) show(w http.ResponseWriter, r *http.Request, q url.Values
 	if err := switches(q, map[string]*bool{"payload": &payload}); err != nil {
 		return err
 	}
-	id, err := s.box.Find(r.Context(), r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	e, err := s.box.Get(r.Context(), id)
+	e, err := s.Show(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	return answer(w, letters.OutlineOf(&e, payload))
 }
 
+// Show implements [page.Letters].
+func (s *letterServer) Show(ctx context.Context, id string) (e deadletter.Entry, err error) {
+	if id, err = s.box.Find(ctx, id); err != nil {
+		return e, err
+	}
+	return s.box.Get(ctx, id)
+}
+
 func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Values) error {
-	id, err := s.box.Find(r.Context(), r.PathValue("id"))
+	e, err := s.Show(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	if _, err := s.box.Get(r.Context(), id); err != nil {
-		return err
-	}
 	return s.run(w, r, q, func(ctx context.Context, how deadletter.How) (deadletter.Report, error) {
-		return redriveOne(ctx, s.box, s.routes, id, how)
+		return redriveOne(ctx, s.box, s.routes, e.ID, how)
 	})
 }
 
@@ -345,22 +325,23 @@ func (s *letterServer) purge(w http.ResponseWriter, r *http.Request, q url.Value
 	if letters.ChoosesAll(f) && !all {
 		return badRequest(errors.New("say which dead letters are to be deleted, by a filter or by all=1"))
 	}
-	f.Kind = cmp.Or(f.Kind, "record") // a gap is acknowledged on purpose
-	n, err := s.box.Purge(r.Context(), f, d.DryRun)
-	s.logPurge(f, n, d.DryRun)
-	d.Deleted, d.Unreadable = n, text(err)
+	d.Deleted, err = s.purgeAll(r.Context(), f, d.DryRun)
+	d.Unreadable = text(err)
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(lineTimeout)) // it may have waited for a redrive
 	return answer(w, d)
 }
 
-func (s *letterServer) logPurge(f deadletter.Filter, n int, dryRun bool) {
-	if dryRun || n == 0 {
-		return
+// purgeAll deletes the letters that f selects.
+func (s *letterServer) purgeAll(ctx context.Context, f deadletter.Filter, dryRun bool) (n int, err error) {
+	f.Kind = cmp.Or(f.Kind, "record") // a gap is acknowledged on purpose
+	if n, err = s.box.Purge(ctx, f, dryRun); dryRun || n == 0 {
+		return n, err
 	}
 	for name := range f.Key { // the log has no values of keys
 		f.Key[name] = "…"
 	}
 	s.logger.Warn("dead letters deleted", "count", n, "filter", letters.Query(f).Encode())
+	return n, err
 }
 
 func (s *letterServer) remove(w http.ResponseWriter, r *http.Request, _ url.Values) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/page"
 )
 
 // gaps are the gaps of a poller.
@@ -47,7 +48,7 @@ func listGaps(p gaps, repairs []string) http.Handler {
 		if len(open.Gaps) > 0 {
 			open.Repair = repairs
 		}
-		writeJSON(w, open)
+		page.WriteJSON(w, open)
 	})
 }
 
@@ -59,7 +60,7 @@ func acknowledgeGaps(p gaps, logger *slog.Logger) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		writeJSON(w, gapsOf(open))
+		page.WriteJSON(w, gapsOf(open))
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 // cannot be stored is tried again, and nothing behind it gets on.
 type kept struct {
 	*deadletter.Box
+	logger  *slog.Logger
 	damaged func() error // why the store cannot be used; nil: it does not say
 
 	mu          sync.Mutex
@@ -41,20 +42,15 @@ func (k *kept) ParkGap(ctx context.Context, g *sluice.Gap) error {
 	return err
 }
 
-// handled makes h also report handled records to the box: their letters from
-// before a restart are obsolete.
-func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
-	next := h.Handled
-	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
-		if route != nil && (r == flow.Done || r == flow.Skipped) {
-			if err := k.Handled(context.Background(), rec, route.Name); err != nil {
-				logger.Error("a record has succeeded that may have been parked before a restart, and its dead letter cannot be deleted: purge it before you redrive",
-					"route", route.Name, "deadLetter", k.ID(rec, route.Name), "error", err)
-			}
+// handled reports a handled record to the box: its letter from before a restart is
+// obsolete. See flow.Hooks.
+func (k *kept) handled(_ context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, _ time.Duration, _ error) {
+	if route != nil && (r == flow.Done || r == flow.Skipped) {
+		if err := k.Handled(context.Background(), rec, route.Name); err != nil {
+			k.logger.Error("a record has succeeded that may have been parked before a restart, and its dead letter cannot be deleted: purge it before you redrive",
+				"route", route.Name, "deadLetter", k.ID(rec, route.Name), "error", err)
 		}
-		next(ctx, rec, route, r, took, err)
 	}
-	return h
 }
 
 // sharedStore is a store of several processes.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
@@ -53,9 +52,9 @@ func TestNoLetterOfWhatSucceedsAfterARestart(t *testing.T) {
 					return nil
 				}, router.Name("r"), router.Redrive())
 				process := func(recs ...sluice.Record) *deadletter.Box {
-					k := &kept{Box: deadletter.NewBox(store, "app")}
-					o := flow.Options{DeadLetter: k, ParkItem: parkItem, Logger: slog.New(slog.DiscardHandler)}
-					o.Hooks = k.handled(flow.Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}}, o.Logger)
+					k := &kept{Box: deadletter.NewBox(store, "app"), logger: slog.New(slog.DiscardHandler)}
+					o := flow.Options{DeadLetter: k, ParkItem: parkItem, Logger: k.logger}
+					o.Hooks.Handled = k.handled
 					f := flow.Open(t.Context(), m, o)
 					store.flow = f
 					for i := range recs {

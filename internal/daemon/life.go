@@ -46,26 +46,21 @@ func newLife(m sluice.Matcher, o Options, stderr io.Writer) *life {
 	return l
 }
 
-// counted adds the counting to h.
-func (l *life) counted(h flow.Hooks) flow.Hooks {
-	next := h.Handled
-	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
-		switch {
-		case route == nil && r == flow.Unrouted:
-			l.unrouted.Add(1)
-		case route == nil:
-		case r == flow.Done || r == flow.Skipped:
-			of := &l.routes[route.Index]
-			of.handled.Add(1)
-			if l.terminal != nil {
-				l.shown(of, rec, r)
-			}
-		case r == flow.Parked:
-			l.routes[route.Index].parked.Add(1)
+// handled counts a record: see flow.Hooks.
+func (l *life) handled(_ context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, _ time.Duration, _ error) {
+	switch {
+	case route == nil && r == flow.Unrouted:
+		l.unrouted.Add(1)
+	case route == nil:
+	case r == flow.Done || r == flow.Skipped:
+		of := &l.routes[route.Index]
+		of.handled.Add(1)
+		if l.terminal != nil {
+			l.shown(of, rec, r)
 		}
-		next(ctx, rec, route, r, took, err)
+	case r == flow.Parked:
+		l.routes[route.Index].parked.Add(1)
 	}
-	return h
 }
 
 // shown shows a route's first record, and notes the lag of each.

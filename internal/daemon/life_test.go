@@ -26,7 +26,7 @@ func lived(t *testing.T, terminal bool) string {
 		if terminal {
 			l.terminal = &out
 		}
-		h := l.counted(flow.Hooks{Handled: func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {}}).Handled
+		h := l.handled
 		rec := &sluice.Record{Table: "orders", EventName: sluice.Insert, Created: time.Now().Add(-2 * time.Second)}
 		routes := m.Routes()
 		for range 125 {

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +144,7 @@ func (d *shown) Held(patient bool) page.HeldItems {
 		age, within = fleetEvery, listWithin
 	}
 	others, err := d.others(age, within)
-	return addItems(items(d.src.waiting()), others, err)
+	return addItems(d.src.waiting(), others, err)
 }
 
 // Gaps implements [page.Daemon].
@@ -165,29 +164,12 @@ func (d *shown) Acknowledge(ctx context.Context, ids []string) error {
 // Throttle implements [page.Daemon].
 func (d *shown) Throttle(ctx context.Context, action string, form url.Values) (warning string, err error) {
 	a, err := d.src.throttles.act(ctx, action, form)
-	if of := (*statusError)(nil); errors.As(err, &of) {
-		err = page.Refused(of.status, err)
-	}
 	return a.Warning, err
 }
 
 // Workers implements [page.Daemon].
 func (d *shown) Workers(context.Context) ([]holders.Worker, error) {
 	return d.fleet.get(fleetOld, countWithin)
-}
-
-// List implements [page.Letters].
-func (d *shown) List(ctx context.Context, f deadletter.Filter, after string, limit int) (page.LetterList, error) {
-	p, err := d.find(ctx, f, after, limit)
-	return page.LetterList{Letters: p.DeadLetters, Next: p.Next, Unreadable: p.Unreadable}, err
-}
-
-// Show implements [page.Letters].
-func (d *shown) Show(ctx context.Context, id string) (e deadletter.Entry, err error) {
-	if id, err = d.box.Find(ctx, id); err != nil {
-		return e, err
-	}
-	return d.box.Get(ctx, id)
 }
 
 // Explain implements [page.Letters].
@@ -229,10 +211,7 @@ func (d *shown) Redrive(ctx context.Context, ids []string, f deadletter.Filter, 
 // Purge implements [page.Letters].
 func (d *shown) Purge(ctx context.Context, ids []string, f deadletter.Filter, dryRun bool) (n int, err error) {
 	if len(ids) == 0 {
-		f.Kind = cmp.Or(f.Kind, "record") // a gap is acknowledged on purpose
-		n, err = d.box.Purge(ctx, f, dryRun)
-		d.logPurge(f, n, dryRun)
-		return n, err
+		return d.purgeAll(ctx, f, dryRun)
 	}
 	for _, id := range ids {
 		switch e, err := d.Show(ctx, id); {

@@ -301,7 +301,7 @@ func TestShownLetters(t *testing.T) {
 		t.Errorf("%+v, %v, %v, %v: %s", r, err, l.handled, outcomes, l.log.String())
 	}
 	list, err := d.List(t.Context(), deadletter.Filter{}, "", 1)
-	if err != nil || len(list.Letters) != 1 || list.Next != l.ids[2] {
+	if err != nil || len(list.DeadLetters) != 1 || list.Next != l.ids[2] {
 		t.Errorf("%+v, %v", list, err)
 	}
 	for _, dryRun := range []bool{true, false} {

@@ -44,7 +44,7 @@ func park(w http.ResponseWriter, q url.Values, p RouteParker, logger *slog.Logge
 	states := p.States()
 	i := slices.IndexFunc(states, func(s flow.RouteState) bool { return s.Route == a.Route })
 	if i < 0 {
-		return &statusError{http.StatusNotFound, NoSuchRoute(a.Route, namesOf(states))}
+		return notFound(NoSuchRoute(a.Route, namesOf(states)))
 	}
 	s := states[i]
 	a.State, a.Failing, a.Error = s.State.String(), s.Failing, text(s.Err)

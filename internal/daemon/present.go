@@ -81,7 +81,7 @@ func (c *calls) forEverybody(states []flow.RouteState, now time.Time) (all []str
 }
 
 // lanes adds the slow calls to the items that wait, the oldest first.
-func (c *calls) lanes(held []lane) []lane {
+func (c *calls) lanes(held []holders.Item) []holders.Item {
 	type place struct{ route, table, shard, sequence string }
 	at := make(map[place]int, len(held))
 	for i, l := range held {
@@ -93,19 +93,19 @@ func (c *calls) lanes(held []lane) []lane {
 			held[i].Error = plain(one.err)
 			continue
 		}
-		age, source := time.Since(one.began), "stream"
+		source := "stream"
 		switch {
 		case one.origin == sluice.Backfilled:
 			source = "backfill"
 		case one.of.sequence == "":
 			source = "queue"
 		}
-		held = append(held, lane{holders.Item{
+		held = append(held, holders.Item{
 			Source: source, Table: one.of.table, Shard: one.of.shard, Sequence: one.of.sequence, Route: one.route,
-			Attempts: 1, AgeSeconds: age.Seconds(), Error: plain(one.err),
-		}, age})
+			Attempts: 1, AgeSeconds: time.Since(one.began).Seconds(), Error: plain(one.err),
+		})
 	}
-	slices.SortStableFunc(held, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
+	slices.SortStableFunc(held, func(a, b holders.Item) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
 	return held
 }
 

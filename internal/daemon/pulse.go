@@ -32,15 +32,6 @@ func (p *pulse) beat() {
 	p.last, p.told = time.Now(), false
 }
 
-// after is look, with a beat when it has returned.
-func (p *pulse) after(look func() []string) func() []string {
-	return func() []string {
-		seen := look()
-		p.beat()
-		return seen
-	}
-}
-
 // dead returns why the process must be restarted, or "". The first time it logs
 // the stacks of all goroutines, because a restart loses them.
 func (p *pulse) dead() string {

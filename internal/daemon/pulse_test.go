@@ -25,12 +25,13 @@ func TestPulse(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			watchReady(ctx, p.after(func() []string {
+			watchReady(ctx, func() []string {
 				if blocked.Load() {
 					<-block
 				}
+				p.beat()
 				return []string{"the sink is down"}
-			}), slog.New(slog.DiscardHandler))
+			}, slog.New(slog.DiscardHandler))
 		}()
 		ask := func(code int, part string) {
 			t.Helper()

@@ -55,18 +55,13 @@ func (s *rates) inherit(old *rates) {
 	}
 }
 
-// counted adds the counting to h.
-func (s *rates) counted(h flow.Hooks) flow.Hooks {
-	next := h.Handled
-	h.Handled = func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
-		if i := rateOf(r); route != nil && i >= 0 {
-			of := &s.routes[route.Index]
-			of.results[i].Add(1)
-			of.took[bucketOf(took)].Add(1)
-		}
-		next(ctx, rec, route, r, took, err)
+// handled counts a call: see flow.Hooks.
+func (s *rates) handled(_ context.Context, _ *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, _ error) {
+	if i := rateOf(r); route != nil && i >= 0 {
+		of := &s.routes[route.Index]
+		of.results[i].Add(1)
+		of.took[bucketOf(took)].Add(1)
 	}
-	return h
 }
 
 func rateOf(r flow.Result) int {
@@ -147,15 +142,4 @@ func (s *rates) of(route int) []page.Point {
 		points[i] = r.hour[(r.ended-n+i)%page.PointCount]
 	}
 	return points
-}
-
-// last returns the newest whole point of a route.
-func (s *rates) last(route int) (p page.Point) {
-	r := &s.routes[route]
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended > 0 {
-		p = r.hour[(r.ended-1)%page.PointCount]
-	}
-	return p
 }

@@ -224,7 +224,7 @@ func (l *reloads) handler(state, application string) http.Handler {
 		case err != nil:
 			http.Error(w, r.Error, http.StatusUnprocessableEntity)
 		default:
-			writeJSON(w, r)
+			page.WriteJSON(w, r)
 		}
 	}))
 }

@@ -28,19 +28,13 @@ const (
 // report is this worker as others show it.
 func (s *sources) report() holders.Report {
 	held := s.waiting()
-	r := holders.Report{At: time.Now().UTC().Truncate(time.Second), Held: len(held), Items: items(held)}
+	r := holders.Report{At: time.Now().UTC().Truncate(time.Second), Held: len(held), Items: held}
 	for _, t := range tablesShown(nil, s.poller.Shards(), nil, "") {
 		r.Tables = append(r.Tables, holders.TableReport{Table: t.Table, LagSeconds: t.LagSeconds, Unsettled: t.Unsettled})
 	}
-	states := s.routes()
-	for i, one := range s.group.States() {
-		for _, st := range states { // also of a queue: the last one counts
-			if st.Route == one.Route {
-				one = st
-			}
-		}
+	for _, one := range s.routesShown() {
 		r.Routes = append(r.Routes, holders.RouteReport{
-			Route: one.Route, State: one.State.String(), PerSecond: s.rates.last(i).Rate(), Failing: one.Failing, Waiting: one.Waiting, Error: plain(one.Err),
+			Route: one.Route, State: one.State, PerSecond: one.Rate(), Failing: one.Failing, Waiting: one.Waiting, Error: one.Error,
 		})
 	}
 	return r

@@ -190,12 +190,12 @@ func (t *throttles) act(ctx context.Context, action string, q url.Values) (a Rou
 		change = func(ctx context.Context) (*pauses.Pause, error) { return pauses.Set(ctx, t.store, t.app, p) }
 	case "resume":
 	default:
-		return a, &statusError{http.StatusNotFound, fmt.Errorf("%q: want pause, slow or resume", action)}
+		return a, notFound(fmt.Errorf("%q: want pause, slow or resume", action))
 	}
 	states := t.states()
 	known := slices.ContainsFunc(states, func(s flow.RouteState) bool { return s.Route == route })
 	if _, _, paused := t.pauseOf(route); !known && !paused { // a route that was renamed may be resumed
-		return a, &statusError{http.StatusNotFound, NoSuchRoute(route, namesOf(states))}
+		return a, notFound(NoSuchRoute(route, namesOf(states)))
 	}
 	a, err = ChangeOf(t.change(ctx, change))
 	a.RouteStatus = RouteStatus{Route: route}

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/awserror"
+	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -44,13 +45,13 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	calls, m := watchCalls(m)
 	flowLogger := withoutHeld(logger)
 	group := flow.NewGroup(m)
-	letters := &kept{Box: box}
+	letters := &kept{Box: box, logger: logger}
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
 	s = &sources{group: group, checks: checks, calls: calls, life: life, rates: newRates(m), repairs: o.Repairs, letters: letters}
-	hooks := life.counted(s.rates.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger))))
-	hooks.Tracer = tracer
+	hooks := metrics.Flow(m)
+	hooks.Handled, hooks.Tracer = inTurn(life.handled, s.rates.handled, calls.handled, letters.handled, hooks.Handled, logged(logger)), tracer
 	flows := o.Limits
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
@@ -218,19 +219,19 @@ func (s *sources) lastStates() []flow.RouteState {
 
 // held lists the items that wait for a retry or a stuck handler, the oldest
 // first. A queue holds none: a message that failed is with SQS.
-func (s *sources) held() (all []lane) {
+func (s *sources) held() (all []holders.Item) {
 	if s.poller != nil {
 		for _, h := range s.poller.Held() {
-			all = append(all, laneOf("stream", h.Shard.Table, h.Shard.ID, h.Held))
+			all = append(all, itemOf("stream", h.Shard.Table, h.Shard.ID, h.Held))
 		}
 	}
 	all = append(all, s.backfills.held()...)
-	slices.SortStableFunc(all, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
+	slices.SortStableFunc(all, func(a, b holders.Item) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
 	return all
 }
 
 // waiting are the items that wait, and the calls that run for long.
-func (s *sources) waiting() []lane { return s.calls.lanes(s.held()) }
+func (s *sources) waiting() []holders.Item { return s.calls.lanes(s.held()) }
 
 // States returns the state of every route.
 func (s *sources) States() []flow.RouteState { return s.group.States() }

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -44,12 +42,29 @@ func (s *sources) status() page.Status {
 	return st
 }
 
-// routesShown lists all routes. A route that fails for all messages of a queue has two
-// states: the second counts.
+// byRoute returns the present state of each route. A route that fails for all messages of
+// a queue has two states: the second counts.
+func (s *sources) byRoute() []flow.RouteState {
+	all := s.group.States()
+	for _, st := range s.routes() {
+		if i := slices.IndexFunc(all, func(r flow.RouteState) bool { return r.Route == st.Route }); i >= 0 {
+			st.Throttle, st.Oldest = all[i].Throttle, all[i].Oldest // a queue does not know them
+			all[i] = st
+		}
+	}
+	return all
+}
+
+// routesShown lists all routes.
 func (s *sources) routesShown() []page.Route {
 	all := []page.Route{}
-	for i, r := range s.group.States() {
-		one := page.Route{Route: r.Route, State: flow.Works.String(), Hour: s.rates.of(i)}
+	for i, r := range s.byRoute() {
+		one := page.Route{
+			Route: r.Route, State: r.State.String(), Since: r.Since, Failing: r.Failing, Waiting: r.Waiting, Limit: r.Limit, Error: plain(r.Err), Hour: s.rates.of(i),
+		}
+		if r.State == flow.Outage { // only probes are sent
+			one.Limit = 0
+		}
 		if n := len(one.Hour); n > 0 {
 			one.Last = one.Hour[n-1]
 		}
@@ -57,17 +72,6 @@ func (s *sources) routesShown() []page.Route {
 			one.Throttle = &page.Throttle{Paused: st.Paused, Concurrency: st.Concurrency, Rate: st.Rate, LeftSeconds: st.LeftSeconds, Text: st.Text()}
 		}
 		all = append(all, one)
-	}
-	for _, st := range s.routes() {
-		i := slices.IndexFunc(all, func(r page.Route) bool { return r.Route == st.Route })
-		if i < 0 {
-			continue
-		}
-		one := &all[i]
-		one.State, one.Since, one.Failing, one.Waiting, one.Error = st.State.String(), st.Since, st.Failing, st.Waiting, plain(st.Err)
-		if one.Limit = st.Limit; st.State == flow.Outage { // only probes are sent
-			one.Limit = 0
-		}
 	}
 	return all
 }
@@ -107,10 +111,10 @@ func plural(n int, one string) string {
 }
 
 // heldFlows are the held items as metrics take them.
-func heldFlows(all []lane) []flow.Held {
+func heldFlows(all []holders.Item) []flow.Held {
 	held := make([]flow.Held, len(all))
 	for i, l := range all {
-		held[i] = flow.Held{Route: l.Route, Age: l.age}
+		held[i] = flow.Held{Route: l.Route, Age: time.Duration(l.AgeSeconds * float64(time.Second))}
 	}
 	return held
 }
@@ -172,30 +176,10 @@ func (l *letterCounts) read(every time.Duration) {
 	}
 }
 
-// lane is an item whose changes wait, as the API shows it.
-type lane struct {
-	holders.Item
-	age time.Duration
-}
-
-func laneOf(source, table, shard string, h flow.Held) lane {
-	return lane{holders.Item{
+// itemOf is an item whose changes wait, as the API shows it.
+func itemOf(source, table, shard string, h flow.Held) holders.Item {
+	return holders.Item{
 		Source: source, Table: table, Shard: shard, Sequence: string(h.Sequence), Key: fmt.Sprintf("%016x", h.KeyHash), Route: h.Route, Attempts: h.Attempts,
 		AgeSeconds: h.Age.Seconds(), Bytes: h.Bytes, Stuck: h.Stuck, Error: plain(h.Err),
-	}, h.Age}
-}
-
-func items(lanes []lane) []holders.Item {
-	all := make([]holders.Item, len(lanes))
-	for i, l := range lanes {
-		all[i] = l.Item
 	}
-	return all
-}
-
-func writeJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	_ = e.Encode(v) // the client may have gone
 }

@@ -18,10 +18,7 @@ func (s *server) api(get func(string, func(http.ResponseWriter, *http.Request) e
 				return nil
 			}
 			secure(w)
-			w.Header().Set("Content-Type", "application/json")
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			_ = e.Encode(v) // an error is the client's
+			WriteJSON(w, v)
 			return nil
 		})
 	}
@@ -33,7 +30,9 @@ func (s *server) api(get func(string, func(http.ResponseWriter, *http.Request) e
 	of("shards", func(*http.Request) (any, error) {
 		all := []Shard{}
 		for _, t := range s.Tables() {
-			all = append(all, lineage(t.Shards)...)
+			for _, one := range descent(t.Shards) {
+				all = append(all, one.Shard)
+			}
 		}
 		return map[string][]Shard{"shards": all}, nil
 	})
@@ -51,6 +50,14 @@ func (s *server) api(get func(string, func(http.ResponseWriter, *http.Request) e
 		return map[string][]worker{"workers": states}, err
 	})
 	of("settings", func(*http.Request) (any, error) { return s.Settings(), nil })
+}
+
+// WriteJSON answers with v, in lines that people can read.
+func WriteJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v) // an error is the client's
 }
 
 func notNil[T any](all []T) []T {

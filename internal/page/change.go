@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -30,7 +31,7 @@ func choice(r *http.Request) (c chosen, err error) {
 	}
 	if until := r.PostForm.Get("until"); until != "" {
 		if c.filter.Until, err = time.Parse(time.RFC3339Nano, until); err != nil {
-			return c, &statusError{http.StatusBadRequest, err}
+			return c, &Error{http.StatusBadRequest, err}
 		}
 	}
 	switch {
@@ -38,12 +39,13 @@ func choice(r *http.Request) (c chosen, err error) {
 		c.IDs = nil
 		switch c.filter.Kind {
 		case "":
-			c.filter.Kind, c.Search.Kind = "record", "record"
+			c.filter.Kind = "record"
+			c.Search.Set("kind", "record")
 		case "gap":
-			return c, &statusError{http.StatusBadRequest, errNoGaps}
+			return c, &Error{http.StatusBadRequest, errNoGaps}
 		}
 	case len(c.IDs) == 0:
-		return c, &statusError{http.StatusBadRequest, errors.New("no dead letter is selected: go back and select some")}
+		return c, &Error{http.StatusBadRequest, errors.New("no dead letter is selected: go back and select some")}
 	}
 	return c, nil
 }
@@ -59,7 +61,7 @@ const (
 func confirmed(r *http.Request) (chosen, error) {
 	c, err := choice(r)
 	if err == nil && c.All && c.filter.Until.IsZero() {
-		err = &statusError{http.StatusBadRequest, errors.New("the form does not say until when: go back and confirm it")}
+		err = &Error{http.StatusBadRequest, errors.New("the form does not say until when: go back and confirm it")}
 	}
 	return c, err
 }
@@ -110,7 +112,7 @@ func (s *server) confirm(w http.ResponseWriter, r *http.Request) error {
 		}
 		return show(w, http.StatusOK, "purge", s.frame("Purge", "letters", body))
 	}
-	return &statusError{http.StatusBadRequest, errors.New("the form names no action: want redrive or purge")}
+	return &Error{http.StatusBadRequest, errors.New("the form names no action: want redrive or purge")}
 }
 
 const lineFor = time.Minute // to read a line: see package daemon
@@ -169,7 +171,7 @@ func (s *server) purge(w http.ResponseWriter, r *http.Request) error {
 
 // describe is a filter in words.
 func (s search) Describe() string {
-	q := s.query()
+	q := maps.Clone(s.Values)
 	if q.Get("kind") == "record" {
 		q.Del("kind")
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-var errNoGap = &statusError{http.StatusNotFound, errors.New("the gap is not open: it was acknowledged, perhaps by somebody else")}
+var errNoGap = &Error{http.StatusNotFound, errors.New("the gap is not open: it was acknowledged, perhaps by somebody else")}
 
 func (s *server) gaps(w http.ResponseWriter, r *http.Request) error {
 	all := s.Gaps()

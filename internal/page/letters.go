@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,10 +20,8 @@ const (
 	listFor    = 20 * time.Second // a search that finds nothing reads all letters
 )
 
-// search is the form of a filter, as it was filled in.
-type search struct {
-	Kind, Route, Table, Key, Error, Since string
-}
+// search is the form of a filter, as it was filled in, without empty fields.
+type search struct{ url.Values }
 
 // filterOf reads the form of a filter. An empty field is no filter.
 func filterOf(form url.Values) (deadletter.Filter, search, error) {
@@ -39,20 +38,12 @@ func filterOf(form url.Values) (deadletter.Filter, search, error) {
 	}
 	f, err := letters.ParseFilter(q, time.Now())
 	if err != nil {
-		err = &statusError{http.StatusBadRequest, err}
+		err = &Error{http.StatusBadRequest, err}
 	}
-	return f, search{q.Get("kind"), q.Get("route"), q.Get("table"), strings.Join(q["key"], " & "), q.Get("error"), q.Get("since")}, err
-}
-
-// query is the search as the query of a URL.
-func (s search) query() url.Values {
-	q := url.Values{}
-	for name, v := range map[string]string{"kind": s.Kind, "route": s.Route, "table": s.Table, "key": s.Key, "error": s.Error, "since": s.Since} {
-		if v != "" {
-			q.Set(name, v)
-		}
+	if keys := q["key"]; len(keys) > 0 {
+		q.Set("key", strings.Join(keys, " & "))
 	}
-	return q
+	return f, search{q}, err
 }
 
 // letters lists dead letters.
@@ -68,15 +59,14 @@ func (s *server) letters(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	next := ""
+	first, next := "", ""
+	if after != "" {
+		first = "/page/letters?" + form.Encode()
+	}
 	if list.Next != "" {
-		q := form.query()
+		q := maps.Clone(form.Values)
 		q.Set("after", list.Next)
 		next = "/page/letters?" + q.Encode()
-	}
-	first := ""
-	if after != "" {
-		first = "/page/letters?" + form.query().Encode()
 	}
 	return show(w, http.StatusOK, "letters", s.frame("Dead letters", "letters", struct {
 		LetterList

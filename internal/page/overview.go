@@ -91,7 +91,11 @@ func (o *overview) alarm() {
 		}
 	}
 	for _, r := range o.Routes {
-		for state, at := range r.elsewhere() {
+		for _, state := range badStates {
+			at := slices.DeleteFunc(r.Troubles(), func(other RouteAt) bool { return other.State != state })
+			if len(at) == 0 {
+				continue
+			}
 			note := alarm{fmt.Sprintf("route %q: %s at %s, such as %s", r.Route, state, plural(len(at), "other worker"), at[0].Worker), "#routes"}
 			if strings.HasSuffix(state, "outage") {
 				outages = append(outages, note)

@@ -113,19 +113,35 @@ const maxForm = 1 << 20
 // refuses other origins; a request that names none does not come from a page.
 func ownForm(w http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request) error) error {
 	if r.Header.Get("Sec-Fetch-Site") != "same-origin" && r.Header.Get("Origin") != "http://"+r.Host && r.Header.Get("Origin") != "https://"+r.Host {
-		return &statusError{http.StatusForbidden, errors.New("this form did not come from the page itself: open the page and try again. Programs use the JSON API")}
+		return &Error{http.StatusForbidden, errors.New("this form did not come from the page itself: open the page and try again. Programs use the JSON API")}
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		return &statusError{http.StatusBadRequest, fmt.Errorf("the form cannot be read: %w", err)}
+		return &Error{http.StatusBadRequest, fmt.Errorf("the form cannot be read: %w", err)}
 	}
 	return h(w, r)
 }
 
-// statusError is an error of the request.
-type statusError struct {
-	status int
-	error
+// Error is an error of the request.
+type Error struct {
+	Status int // of HTTP
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// StatusOf returns the status of HTTP of an error.
+func StatusOf(err error) int {
+	if of, ok := errors.AsType[*Error](err); ok {
+		return of.Status
+	}
+	switch {
+	case errors.Is(err, deadletter.ErrNotFound):
+		return http.StatusNotFound
+	case errors.As(err, new(*letters.AmbiguousError)):
+		return http.StatusConflict
+	}
+	return http.StatusInternalServerError
 }
 
 // failed shows an error.
@@ -133,16 +149,7 @@ func (s *server) failed(w http.ResponseWriter, err error) {
 	if err == nil {
 		return
 	}
-	status, of := http.StatusInternalServerError, (*statusError)(nil)
-	switch {
-	case errors.As(err, &of):
-		status = of.status
-	case errors.Is(err, deadletter.ErrNotFound):
-		status = http.StatusNotFound
-	case errors.As(err, new(*letters.AmbiguousError)):
-		status = http.StatusConflict
-	}
-	if err := show(w, status, "error", s.frame("Error", "", err.Error())); err != nil {
+	if err := show(w, StatusOf(err), "error", s.frame("Error", "", err.Error())); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }

@@ -61,7 +61,7 @@ func (f *fake) Acknowledge(_ context.Context, ids []string) error {
 
 func (f *fake) Throttle(_ context.Context, action string, form url.Values) (warning string, err error) {
 	if form.Get("for") == "13h" {
-		return "", Refused(http.StatusBadRequest, errors.New("12h at most"))
+		return "", &Error{http.StatusBadRequest, errors.New("12h at most")}
 	}
 	f.throttled = append(f.throttled, action+" "+form.Encode())
 	return f.warning, nil
@@ -71,10 +71,10 @@ func (f *fake) List(ctx context.Context, filter deadletter.Filter, after string,
 	err = f.box.All(ctx, filter, func(e deadletter.Entry) error {
 		switch {
 		case e.ID <= after:
-		case len(l.Letters) == limit:
-			l.Next = l.Letters[limit-1].ID
+		case len(l.DeadLetters) == limit:
+			l.Next = l.DeadLetters[limit-1].ID
 		default:
-			l.Letters = append(l.Letters, letters.OutlineOf(&e, false))
+			l.DeadLetters = append(l.DeadLetters, letters.OutlineOf(&e, false))
 		}
 		return nil
 	})

@@ -22,7 +22,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) error {
 	all := s.Status().Routes
 	i := slices.IndexFunc(all, func(r Route) bool { return r.Route == name })
 	if i < 0 {
-		return &statusError{http.StatusNotFound, fmt.Errorf("there is no route %q", name)}
+		return &Error{http.StatusNotFound, fmt.Errorf("there is no route %q", name)}
 	}
 	return show(w, http.StatusOK, "route", s.frame("Route "+name, "overview", all[i]))
 }
@@ -47,6 +47,3 @@ func (s *server) throttle(w http.ResponseWriter, r *http.Request) error {
 	http.Redirect(w, r, "/page/route?route="+url.QueryEscape(r.PostForm.Get("route")), http.StatusSeeOther)
 	return nil
 }
-
-// Refused marks err as a mistake of the request.
-func Refused(status int, err error) error { return &statusError{status, err} }

@@ -42,18 +42,8 @@ type shown struct {
 	Depth int // below the first known ancestor
 }
 
-// lineage orders shards so that each child comes after its parent, and the lines of
+// descent orders shards so that each child comes after its parent, and the lines of
 // descent stay together.
-func lineage(all []Shard) []Shard {
-	tree := descent(all)
-	shards := make([]Shard, len(tree))
-	for i, s := range tree {
-		shards[i] = s.Shard
-	}
-	return shards
-}
-
-// descent is lineage with each shard's depth.
 func descent(all []Shard) []shown {
 	type key struct{ table, id string }
 	known := make(map[key]bool, len(all))

@@ -3,7 +3,6 @@ package page
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"net/url"
 	"slices"
 	"time"
@@ -49,9 +48,9 @@ type Letters interface {
 
 // LetterList is some dead letters.
 type LetterList struct {
-	Letters    []letters.Outline
-	Next       string // the id to go on behind; empty at the end
-	Unreadable string // names entries that cannot be read
+	DeadLetters []letters.Outline `json:"deadLetters"`
+	Next        string            `json:"next,omitempty"`       // the id to go on behind; empty at the end
+	Unreadable  string            `json:"unreadable,omitempty"` // names entries that cannot be read
 }
 
 // Status is the daemon at a glance.
@@ -230,18 +229,6 @@ func (r Route) Rate() float64 {
 // Troubles are the other workers at which the route fails.
 func (r Route) Troubles() []RouteAt {
 	return slices.DeleteFunc(slices.Clone(r.Others), func(o RouteAt) bool { return !o.Troubled() })
-}
-
-// elsewhere groups them by the state, the worst first.
-func (r Route) elsewhere() iter.Seq2[string, []RouteAt] {
-	return func(yield func(string, []RouteAt) bool) {
-		for _, state := range badStates {
-			at := slices.DeleteFunc(r.Troubles(), func(o RouteAt) bool { return o.State != state })
-			if len(at) > 0 && !yield(state, at) {
-				return
-			}
-		}
-	}
 }
 
 // Points of a route: one for each PointEvery of the last hour.

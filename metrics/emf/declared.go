@@ -3,7 +3,7 @@ package emf
 import (
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,9 +11,10 @@ import (
 	"github.com/sluicehq/sluice/metrics"
 )
 
-// declared is the metrics of one dimension that packages have declared.
-type declared struct {
+// part is metrics of one dimension. It has a line of its own.
+type part struct {
 	dimension dimension
+	route     bool // else of metrics that packages have declared
 
 	mu     sync.Mutex
 	series []*series
@@ -53,18 +54,18 @@ func (m *Metrics) Bind(of *metrics.Metric, labels ...string) func(float64) {
 	m.mu.Lock()
 	line := m.lines[at]
 	if line == nil {
-		line = &declared{dimension: at}
+		line = &part{dimension: at}
 		m.lines[at], m.parts = line, append(m.parts, line)
 	}
 	m.mu.Unlock()
 	return line.bind(of)
 }
 
-func (d *declared) bind(of *metrics.Metric) func(float64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (p *part) bind(of *metrics.Metric) func(float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	s := (*series)(nil)
-	for _, other := range d.series {
+	for _, other := range p.series {
 		if other.name == of.CloudWatch {
 			s = other // with other label values
 		}
@@ -74,7 +75,7 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 		if of.Buckets != nil {
 			s.sample = new(sample)
 		}
-		d.series = append(d.series, s)
+		p.series = append(p.series, s)
 	}
 	times := 1.0
 	if strings.HasSuffix(of.Name, "_seconds") {
@@ -84,8 +85,8 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 		if math.IsNaN(v) || math.IsInf(v, 0) { // JSON has no such number
 			return
 		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if s.sample != nil {
 			s.sample.add(v * times)
 		} else {
@@ -94,19 +95,21 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 	}
 }
 
-// flush appends the values since the last flush, without counters that are 0.
-func (d *declared) flush(dst []byte, m *Metrics, now time.Time) []byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l := m.begin(dst, now, d.dimension.name, d.dimension.value)
-	for _, s := range d.series {
+// flush appends a line if there are values, and resets them. Only a route's line has
+// counters that are 0.
+func (p *part) flush(dst []byte, m *Metrics, now time.Time) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counted := func(s *series) bool { return s.count != 0 }
+	zeros := p.route && slices.ContainsFunc(p.series, counted)
+	l := m.begin(dst, now, p.dimension.name, p.dimension.value)
+	for _, s := range p.series {
 		switch {
 		case s.sample != nil:
 			l.sample(s.name, s.unit, s.sample)
 			s.sample.reset()
-		case s.count != 0:
-			l.metric(s.name, s.unit)
-			l.values = strconv.AppendFloat(l.values, s.count, 'f', -1, 64)
+		case zeros || counted(s):
+			l.count(s.name, s.unit, s.count)
 			s.count = 0
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -112,17 +113,12 @@ type Metrics struct {
 	dimensions []dimension // of all metrics
 
 	mu    sync.Mutex // guards lists, lines and w
-	parts []part
-	lines map[dimension]*declared
-	line  []byte // the last line, for reuse
-	spare []byte // for values, for reuse
-	none  *route // for records without a route
-}
+	parts []*part
+	lines map[dimension]*part // of declared metrics
+	line  []byte              // the last line, for reuse
+	spare []byte              // for values, for reuse
 
-// part has a line of its own.
-type part interface {
-	// flush appends a line if there are values, and resets them.
-	flush(dst []byte, m *Metrics, now time.Time) []byte
+	unrouted atomic.Int64 // records
 }
 
 // New returns Metrics that write to w once per invocation. It panics if an option
@@ -132,32 +128,35 @@ func New(w io.Writer, o Options) *Metrics {
 	if err := errors.Join(o.validate(), validNames(metrics.All())); err != nil {
 		panic(err.Error())
 	}
-	return &Metrics{w: w, namespace: o.Namespace, dimensions: dimensions(o.Dimensions), none: new(route), lines: map[dimension]*declared{}}
+	return &Metrics{w: w, namespace: o.Namespace, dimensions: dimensions(o.Dimensions), lines: map[dimension]*part{}}
 }
 
 // Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher.
 func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
-	routes := make([]*route, len(matcher.Routes()))
+	routes := make([]*part, len(matcher.Routes()))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, r := range matcher.Routes() {
-		routes[i] = &route{name: clean(r.Name, maxValue)}
+		routes[i] = routePart(r.Name)
 		m.parts = append(m.parts, routes[i])
-	}
-	of := func(r *sluice.Route) *route {
-		if r == nil {
-			return m.none
-		}
-		return routes[r.Index]
 	}
 	return flow.Hooks{
 		Handled: func(_ context.Context, _ *sluice.Record, r *sluice.Route, result flow.Result, took time.Duration, _ error) {
-			of(r).handled(result, took)
+			switch {
+			case result == flow.Unrouted:
+				m.unrouted.Add(1)
+			case r != nil:
+				routes[r.Index].handled(result, took)
+			}
 		},
-		ParkFailed: func(_ *sluice.Record, r *sluice.Route, _ error) { of(r).add(parkFailures) },
+		ParkFailed: func(_ *sluice.Record, r *sluice.Route, _ error) {
+			if r != nil {
+				routes[r.Index].increase(parkFailures)
+			}
+		},
 		Stuck: func(_ *sluice.Record, r *sluice.Route, _ time.Duration, returned bool) {
-			if !returned {
-				of(r).add(stuckHandlers)
+			if r != nil && !returned {
+				routes[r.Index].increase(stuckHandlers)
 			}
 		},
 	}

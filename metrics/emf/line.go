@@ -75,14 +75,10 @@ func (l *line) metric(name string, u unit) {
 	l.name(name)
 }
 
-func (l *line) count(name string, n int) {
-	l.metric(name, counts)
-	l.values = strconv.AppendInt(l.values, int64(n), 10)
-}
-
-func (l *line) value(name string, u unit, v float64) {
+// count adds a metric with all digits of its value.
+func (l *line) count(name string, u unit, n float64) {
 	l.metric(name, u)
-	l.values = appendNumber(l.values, v)
+	l.values = strconv.AppendFloat(l.values, n, 'f', -1, 64)
 }
 
 // sample adds a metric with its values, or nothing if it has none.

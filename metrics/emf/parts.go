@@ -1,7 +1,6 @@
 package emf
 
 import (
-	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
@@ -14,19 +13,15 @@ var invocationNames = [...]string{
 }
 
 func (m *Metrics) appendInvocation(dst []byte, inv lambda.Invocation, now time.Time) []byte {
-	m.none.mu.Lock()
-	unrouted := m.none.counts[unroutedRecords]
-	m.none.counts = [routeCounts]int{}
-	m.none.calls.reset()
-	m.none.mu.Unlock()
 	l := m.begin(dst, now, "", "")
 	for i, n := range [...]int{
 		1, oneIf(inv.Err != nil), oneIf(inv.Err == nil && inv.Settled < inv.Records), oneIf(inv.Cold),
-		inv.Records, inv.Settled, inv.Failed, inv.Parked, unrouted,
+		inv.Records, inv.Settled, inv.Failed, inv.Parked, int(m.unrouted.Swap(0)),
 	} {
-		l.count(invocationNames[i], n)
+		l.count(invocationNames[i], counts, float64(n))
 	}
-	l.value(invocationNames[len(invocationNames)-1], milliseconds, inv.Took.Seconds()*1000)
+	l.metric(invocationNames[len(invocationNames)-1], milliseconds)
+	l.values = appendNumber(l.values, inv.Took.Seconds()*1000)
 	if inv.RequestID != "" {
 		l.field("RequestId", clean(inv.RequestID, maxValue))
 	}
@@ -40,7 +35,7 @@ func oneIf(b bool) int {
 	return 0
 }
 
-// Indexes of the counts of a route. The first have names in routeNames.
+// Indexes of the series of a route.
 const (
 	doneRecords = iota
 	skippedRecords
@@ -48,50 +43,34 @@ const (
 	failedRecords
 	parkFailures
 	stuckHandlers
-	unroutedRecords // reported for the invocation
-	routeCounts
+	callTimes
 )
 
 var routeNames = [...]string{"Done", "Skipped", "Parked", "Failed", "ParkFailures", "StuckHandlers", "HandlerDuration"}
 
 var countOf = [...]int{
 	flow.Done: doneRecords, flow.Skipped: skippedRecords, flow.Parked: parkedRecords,
-	flow.Retried: failedRecords, flow.Stopped: failedRecords, flow.Unrouted: unroutedRecords,
+	flow.Retried: failedRecords, flow.Stopped: failedRecords,
 }
 
-type route struct {
-	name string
-
-	mu     sync.Mutex
-	counts [routeCounts]int
-	calls  sample // milliseconds
-}
-
-func (r *route) handled(result flow.Result, took time.Duration) {
-	r.mu.Lock()
-	r.counts[countOf[result]]++
-	r.calls.add(took.Seconds() * 1000)
-	r.mu.Unlock()
-}
-
-func (r *route) add(count int) {
-	r.mu.Lock()
-	r.counts[count]++
-	r.mu.Unlock()
-}
-
-func (r *route) flush(dst []byte, m *Metrics, now time.Time) []byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.counts == [routeCounts]int{} {
-		return dst
+func routePart(name string) *part {
+	p := &part{dimension: dimension{"Route", clean(name, maxValue)}, route: true}
+	for _, of := range routeNames {
+		p.series = append(p.series, &series{name: of, unit: counts})
 	}
-	l := m.begin(dst, now, "Route", r.name)
-	for i, n := range r.counts[:unroutedRecords] {
-		l.count(routeNames[i], n)
-	}
-	l.sample(routeNames[len(routeNames)-1], milliseconds, &r.calls)
-	r.counts = [routeCounts]int{}
-	r.calls.reset()
-	return l.end()
+	p.series[callTimes].unit, p.series[callTimes].sample = milliseconds, new(sample)
+	return p
+}
+
+func (p *part) handled(result flow.Result, took time.Duration) {
+	p.mu.Lock()
+	p.series[countOf[result]].count++
+	p.series[callTimes].sample.add(took.Seconds() * 1000)
+	p.mu.Unlock()
+}
+
+func (p *part) increase(index int) {
+	p.mu.Lock()
+	p.series[index].count++
+	p.mu.Unlock()
 }

@@ -9,17 +9,15 @@ import (
 )
 
 // declared registers the metrics that packages have declared.
-func (m *Metrics) declared(reg prometheus.Registerer) {
+func (m *Metrics) declared(f factory) {
 	m.counters, m.histograms = map[*metrics.Metric]*prometheus.CounterVec{}, map[*metrics.Metric]*prometheus.HistogramVec{}
 	for _, one := range metrics.All() {
 		switch {
 		case one.Name == "":
 		case one.Buckets != nil:
-			m.histograms[one] = prometheus.NewHistogramVec(histogram(one.Name, one.Help, one.Buckets...), one.Labels)
-			reg.MustRegister(m.histograms[one])
+			m.histograms[one] = f.histogram(one.Name, one.Help, one.Buckets, one.Labels...)
 		default:
-			m.counters[one] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: one.Name, Help: one.Help}, one.Labels)
-			reg.MustRegister(m.counters[one])
+			m.counters[one] = f.counter(one.Name, one.Help, one.Labels...)
 		}
 	}
 }

@@ -23,41 +23,18 @@ type flowMetrics struct {
 	stuck   *prometheus.GaugeVec
 }
 
-func newFlowMetrics(reg prometheus.Registerer) flowMetrics {
-	m := flowMetrics{
-		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_records_total",
-			Help: "Records: done, skipped, retried, parked, stopped, unrouted.",
-		}, []string{"route", "outcome"}),
-		skips: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_skips_total",
-			Help: "Records that a handler skipped, by reason.",
-		}, []string{"route", "reason"}),
-		seconds: prometheus.NewHistogramVec(histogram("sluice_handler_seconds",
-			"Duration of a route's calls, waits in sinks included.",
-			.001, .005, .02, .1, .5, 2, 10, 60), []string{"route"}),
-		lag: prometheus.NewHistogramVec(histogram("sluice_lag_seconds",
-			"Time from a change to its handling.",
-			.1, .25, .5, 1, 2, 5, 30, 300, 3600), []string{"route"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_park_failures_total",
-			Help: "Records that could not be parked yet.",
-		}, []string{"route"}),
-		stuck: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_stuck_handlers",
-			Help: "Calls that run for too long.",
-		}, []string{"route"}),
+func newFlowMetrics(f factory) flowMetrics {
+	return flowMetrics{
+		records: f.counter("sluice_records_total", "Records: done, skipped, retried, parked, stopped, unrouted.", "route", "outcome"),
+		skips:   f.counter("sluice_skips_total", "Records that a handler skipped, by reason.", "route", "reason"),
+		seconds: f.histogram("sluice_handler_seconds", "Duration of a route's calls, waits in sinks included.", []float64{.001, .005, .02, .1, .5, 2, 10, 60}, "route"),
+		lag:     f.histogram("sluice_lag_seconds", "Time from a change to its handling.", []float64{.1, .25, .5, 1, 2, 5, 30, 300, 3600}, "route"),
+		refused: f.counter("sluice_park_failures_total", "Records that could not be parked yet.", "route"),
+		stuck:   f.gauge("sluice_stuck_handlers", "Calls that run for too long.", "route"),
 	}
-	reg.MustRegister(m.records, m.skips, m.seconds, m.lag, m.refused, m.stuck)
-	return m
 }
 
-const results = int(flow.Unrouted) + 1
-
-var outcomes = [results]string{
-	flow.Done: "done", flow.Skipped: "skipped", flow.Retried: "retried",
-	flow.Parked: "parked", flow.Stopped: "stopped", flow.Unrouted: "unrouted",
-}
+const results = flow.Unrouted + 1
 
 // routeSeries is the series of one route. It is looked up once, because the hooks
 // run for every record.
@@ -77,8 +54,8 @@ const maxReasons = 50
 
 func (m *flowMetrics) series(route string) *routeSeries {
 	s := &routeSeries{name: route}
-	for r, name := range outcomes {
-		s.records[r] = m.records.WithLabelValues(route, name)
+	for r := range results {
+		s.records[r] = m.records.WithLabelValues(route, r.String())
 	}
 	return s
 }

@@ -50,7 +50,7 @@ func TestOutcomesByRoute(t *testing.T) {
 	want.WriteString("# HELP sluice_records_total Records: done, skipped, retried, parked, stopped, unrouted.\n# TYPE sluice_records_total counter\n")
 	counts := map[string]int{"first/done": 5, "second/retried": 1, "second/skipped": 1, "/unrouted": 1, "/parked": 1}
 	for _, route := range []string{"", "first", "second"} {
-		for _, outcome := range outcomes {
+		for _, outcome := range []string{"done", "skipped", "retried", "parked", "stopped", "unrouted"} {
 			fmt.Fprintf(&want, "sluice_records_total{outcome=%q,route=%q} %d\n", outcome, route, counts[route+"/"+outcome])
 		}
 	}

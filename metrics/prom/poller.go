@@ -18,13 +18,14 @@ type memory struct {
 }
 
 type pollerMetrics struct {
+	descs
 	polls, records, bytes *prometheus.CounterVec
 	pollSeconds           *prometheus.HistogramVec
 	shardEnds, dropped    *prometheus.CounterVec
 	gaps, replaced        *prometheus.CounterVec
 	failures              *prometheus.CounterVec
 	checkpoints           *prometheus.CounterVec
-	checkpointSeconds     prometheus.Histogram
+	checkpointSeconds     prometheus.Observer
 	openGaps              *prometheus.GaugeVec
 	shards, watermarkAge  *prometheus.Desc
 	lineage, toLoss       *prometheus.Desc
@@ -37,57 +38,34 @@ type pollerMetrics struct {
 	known map[[2]string]poller.Lineage
 }
 
-func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		reg.MustRegister(c)
-		return c
-	}
+func newPollerMetrics(f factory) *pollerMetrics {
 	m := &pollerMetrics{
-		polls:       counter("sluice_polls_total", "GetRecords calls: with records, empty, or failed.", "table", "outcome"),
-		records:     counter("sluice_polled_records_total", "Records read from streams.", "table"),
-		bytes:       counter("sluice_polled_bytes_total", "Bytes of GetRecords answers.", "table"),
-		shardEnds:   counter("sluice_shard_ends_total", "Shards that ended, by reason.", "table", "end"),
-		dropped:     counter("sluice_dropped_records_total", "Records from before a start at LATEST.", "table"),
-		gaps:        counter("sluice_gaps_total", "Ranges of records that are lost.", "table"),
-		replaced:    counter("sluice_streams_replaced_total", "New streams of a table.", "table"),
-		failures:    counter("sluice_call_failures_total", "Failed calls, which are tried again.", "action"),
-		checkpoints: counter("sluice_checkpoints_total", "Writes of positions.", "outcome"),
-		pollSeconds: prometheus.NewHistogramVec(histogram("sluice_poll_seconds",
-			"Duration of GetRecords calls.", .002, .01, .05, .2, 1, 5), []string{"table"}),
-		checkpointSeconds: prometheus.NewHistogram(histogram("sluice_checkpoint_seconds",
-			"Duration of writes of positions.", .001, .005, .02, .1, .5, 2)),
-		openGaps: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "sluice_open_gaps",
-			Help: "Gaps that nobody has acknowledged, from before a restart, too."}, []string{"table"}),
-		shards: prometheus.NewDesc("sluice_shards", "Shards being read.", []string{"table"}, nil),
-		watermarkAge: prometheus.NewDesc("sluice_watermark_age_seconds",
-			"Age of the oldest unsettled record; else about 0.", []string{"table"}, nil),
-		toLoss: prometheus.NewDesc("sluice_time_to_loss_seconds",
-			"Time until the stream forgets the oldest unsettled record; else 86400.", []string{"table"}, nil),
-		lineage: prometheus.NewDesc("sluice_stream_shards",
-			"Shards: reading, waiting, finished, halted (at a gap).", []string{"table", "state"}, nil),
-		known: make(map[[2]string]poller.Lineage),
-		pinned: prometheus.NewDesc("sluice_memory_pinned_bytes",
-			"Memory of pages with unsettled records.", nil, nil),
-		limit:  prometheus.NewDesc("sluice_memory_limit_bytes", "Most memory for pages of records.", nil, nil),
-		noRoom: prometheus.NewDesc("sluice_memory_waiting_shards", "Shards that wait for memory.", nil, nil),
-		lags:   make(map[poller.Shard]time.Duration),
+		polls:             f.counter("sluice_polls_total", "GetRecords calls: with records, empty, or failed.", "table", "outcome"),
+		records:           f.counter("sluice_polled_records_total", "Records read from streams.", "table"),
+		bytes:             f.counter("sluice_polled_bytes_total", "Bytes of GetRecords answers.", "table"),
+		shardEnds:         f.counter("sluice_shard_ends_total", "Shards that ended, by reason.", "table", "end"),
+		dropped:           f.counter("sluice_dropped_records_total", "Records from before a start at LATEST.", "table"),
+		gaps:              f.counter("sluice_gaps_total", "Ranges of records that are lost.", "table"),
+		replaced:          f.counter("sluice_streams_replaced_total", "New streams of a table.", "table"),
+		failures:          f.counter("sluice_call_failures_total", "Failed calls, which are tried again.", "action"),
+		checkpoints:       f.counter("sluice_checkpoints_total", "Writes of positions.", "outcome"),
+		pollSeconds:       f.histogram("sluice_poll_seconds", "Duration of GetRecords calls.", []float64{.002, .01, .05, .2, 1, 5}, "table"),
+		checkpointSeconds: f.histogram("sluice_checkpoint_seconds", "Duration of writes of positions.", []float64{.001, .005, .02, .1, .5, 2}).WithLabelValues(),
+		openGaps:          f.gauge("sluice_open_gaps", "Gaps that nobody has acknowledged, from before a restart, too.", "table"),
+		lags:              make(map[poller.Shard]time.Duration),
+		known:             make(map[[2]string]poller.Lineage),
 	}
-	reg.MustRegister(m.pollSeconds, m.checkpointSeconds, m.openGaps, m)
+	m.shards = m.desc("sluice_shards", "Shards being read.", "table")
+	m.watermarkAge = m.desc("sluice_watermark_age_seconds", "Age of the oldest unsettled record; else about 0.", "table")
+	m.toLoss = m.desc("sluice_time_to_loss_seconds", "Time until the stream forgets the oldest unsettled record; else 86400.", "table")
+	m.lineage = m.desc("sluice_stream_shards", "Shards: reading, waiting, finished, halted (at a gap).", "table", "state")
+	m.pinned = m.desc("sluice_memory_pinned_bytes", "Memory of pages with unsettled records.")
+	m.limit = m.desc("sluice_memory_limit_bytes", "Most memory for pages of records.")
+	m.noRoom = m.desc("sluice_memory_waiting_shards", "Shards that wait for memory.")
 	return m
 }
 
-// Describe and Collect report the shards at the time of the scrape.
-func (m *pollerMetrics) Describe(ch chan<- *prometheus.Desc) {
-	ch <- m.shards
-	ch <- m.watermarkAge
-	ch <- m.toLoss
-	ch <- m.lineage
-	ch <- m.pinned
-	ch <- m.limit
-	ch <- m.noRoom
-}
-
+// Collect reports the shards at the time of the scrape.
 func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
 	type table struct {
 		shards int
@@ -112,19 +90,20 @@ func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
 		sum = memory{sum.pinned + u.pinned, sum.limit + u.limit, sum.waiting + u.waiting}
 	}
 	m.mu.Unlock()
+	gauge := gauges(ch)
 	if sum.limit > 0 {
-		ch <- prometheus.MustNewConstMetric(m.pinned, prometheus.GaugeValue, float64(sum.pinned))
-		ch <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(sum.limit))
-		ch <- prometheus.MustNewConstMetric(m.noRoom, prometheus.GaugeValue, float64(sum.waiting))
+		gauge(m.pinned, float64(sum.pinned))
+		gauge(m.limit, float64(sum.limit))
+		gauge(m.noRoom, float64(sum.waiting))
 	}
 	for name, t := range tables {
-		ch <- prometheus.MustNewConstMetric(m.shards, prometheus.GaugeValue, float64(t.shards), name)
-		ch <- prometheus.MustNewConstMetric(m.watermarkAge, prometheus.GaugeValue, t.oldest.Seconds(), name)
-		ch <- prometheus.MustNewConstMetric(m.toLoss, prometheus.GaugeValue, max(0, retention-t.oldest).Seconds(), name)
+		gauge(m.shards, float64(t.shards), name)
+		gauge(m.watermarkAge, t.oldest.Seconds(), name)
+		gauge(m.toLoss, max(0, retention-t.oldest).Seconds(), name)
 	}
 	for name, l := range streams {
 		for state, n := range map[string]int{"reading": l.Reading, "waiting": l.Waiting, "finished": l.Finished, "halted": l.Halted} {
-			ch <- prometheus.MustNewConstMetric(m.lineage, prometheus.GaugeValue, float64(n), name, state)
+			gauge(m.lineage, float64(n), name, state)
 		}
 	}
 }
@@ -187,14 +166,7 @@ func (m *Metrics) Poller() poller.Hooks {
 	p := m.poller
 	return poller.Hooks{
 		Polled: func(c poller.Poll) {
-			outcome := "records"
-			switch {
-			case c.Err != nil:
-				outcome = "failed"
-			case c.Records == 0:
-				outcome = "empty"
-			}
-			p.polls.WithLabelValues(c.Shard.Table, outcome).Inc()
+			p.polls.WithLabelValues(c.Shard.Table, outcome(c.Err, c.Records, "records")).Inc()
 			p.records.WithLabelValues(c.Shard.Table).Add(float64(c.Records))
 			p.bytes.WithLabelValues(c.Shard.Table).Add(float64(c.Bytes))
 			p.pollSeconds.WithLabelValues(c.Shard.Table).Observe(c.Took.Seconds())
@@ -219,11 +191,7 @@ func (m *Metrics) Poller() poller.Hooks {
 			p.failures.WithLabelValues(action).Inc()
 		},
 		Checkpointed: func(_ int, took time.Duration, err error) {
-			outcome := "stored"
-			if err != nil {
-				outcome = "failed"
-			}
-			p.checkpoints.WithLabelValues(outcome).Inc()
+			p.checkpoints.WithLabelValues(outcome(err, 1, "stored")).Inc()
 			p.checkpointSeconds.Observe(took.Seconds())
 		},
 	}

@@ -2,10 +2,13 @@ package prom
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/metrics"
 )
 
@@ -15,7 +18,7 @@ type Metrics struct {
 	flow     flowMetrics
 	poller   *pollerMetrics
 	queue    *queueMetrics
-	snapshot snapshotMetrics
+	snapshot *snapshotMetrics
 	status   *statusMetrics
 	reloads  reloadMetrics
 
@@ -28,28 +31,75 @@ type Metrics struct {
 // New registers the series with reg, including metrics declared by metrics.New. It
 // panics if they are already registered there.
 func New(reg prometheus.Registerer) *Metrics {
-	newBuildInfo(reg)
+	f := factory{promauto.With(reg)}
+	f.gauge("sluice_build_info", "1, with the versions.", "version", "goversion").WithLabelValues(buildversion.Get(), runtime.Version()).Set(1)
 	m := &Metrics{
-		flow:     newFlowMetrics(reg),
-		poller:   newPollerMetrics(reg),
-		queue:    newQueueMetrics(reg),
-		snapshot: newSnapshotMetrics(reg),
-		status:   newStatusMetrics(reg),
-		reloads:  newReloadMetrics(reg),
+		flow:     newFlowMetrics(f),
+		poller:   newPollerMetrics(f),
+		queue:    newQueueMetrics(f),
+		snapshot: newSnapshotMetrics(f),
+		status:   newStatusMetrics(),
+		reloads:  newReloadMetrics(f),
 	}
-	m.declared(reg)
+	reg.MustRegister(m.poller, m.snapshot, m.status)
+	m.declared(f)
 	return m
+}
+
+// factory makes series and registers them.
+type factory struct{ promauto.Factory }
+
+func (f factory) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func (f factory) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
 // histogram has classic buckets for scrapes in text format, and a native one, 10 %
 // wide, for scrapes in protobuf.
-func histogram(name, help string, buckets ...float64) prometheus.HistogramOpts {
-	return prometheus.HistogramOpts{
+func (f factory) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return f.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
 		NativeHistogramBucketFactor:     1.1,
 		NativeHistogramMaxBucketNumber:  100,
 		NativeHistogramMinResetDuration: time.Hour,
+	}, labels)
+}
+
+// descs are the series that a collector makes at each scrape.
+type descs []*prometheus.Desc
+
+func (all *descs) desc(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc(name, help, labels, nil)
+	*all = append(*all, d)
+	return d
+}
+
+// Describe implements prometheus.Collector.
+func (all *descs) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range *all {
+		ch <- d
 	}
+}
+
+// gauges returns a function that sends the value of a gauge to ch.
+func gauges(ch chan<- prometheus.Metric) func(d *prometheus.Desc, v float64, labels ...string) {
+	return func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+}
+
+// outcome says how a call ended: some is that of a call with n things.
+func outcome(err error, n int, some string) string {
+	switch {
+	case err != nil:
+		return "failed"
+	case n == 0:
+		return "empty"
+	}
+	return some
 }
 
 func oneIf(b bool) float64 {

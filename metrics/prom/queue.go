@@ -12,25 +12,14 @@ type queueMetrics struct {
 	inHand, oldest            *prometheus.GaugeVec
 }
 
-func newQueueMetrics(reg prometheus.Registerer) *queueMetrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		reg.MustRegister(c)
-		return c
-	}
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"queue"})
-		reg.MustRegister(g)
-		return g
-	}
+func newQueueMetrics(f factory) *queueMetrics {
 	return &queueMetrics{
-		receives: counter("sluice_queue_receives_total", "ReceiveMessage calls: with messages, empty, or failed.", "queue", "outcome"),
-		received: counter("sluice_queue_messages_received_total", "Messages received, repetitions included.", "queue"),
-		ended: counter("sluice_queue_messages_total",
-			"Finished messages: settled, parked, returned, unused, or lost to another reader.", "queue", "end"),
-		calls:  counter("sluice_queue_changes_total", "Deletions and changes of visibility: done or failed.", "queue", "action", "outcome"),
-		inHand: gauge("sluice_queue_in_hand", "Messages received and not finished."),
-		oldest: gauge("sluice_queue_oldest_seconds", "Age of the oldest message in hand."),
+		receives: f.counter("sluice_queue_receives_total", "ReceiveMessage calls: with messages, empty, or failed.", "queue", "outcome"),
+		received: f.counter("sluice_queue_messages_received_total", "Messages received, repetitions included.", "queue"),
+		ended:    f.counter("sluice_queue_messages_total", "Finished messages: settled, parked, returned, unused, or lost to another reader.", "queue", "end"),
+		calls:    f.counter("sluice_queue_changes_total", "Deletions and changes of visibility: done or failed.", "queue", "action", "outcome"),
+		inHand:   f.gauge("sluice_queue_in_hand", "Messages received and not finished.", "queue"),
+		oldest:   f.gauge("sluice_queue_oldest_seconds", "Age of the oldest message in hand.", "queue"),
 	}
 }
 
@@ -45,14 +34,7 @@ func (m *Metrics) Queue() queue.Hooks {
 	}
 	return queue.Hooks{
 		Received: func(name string, c queue.Call) {
-			outcome := "messages"
-			switch {
-			case c.Err != nil:
-				outcome = "failed"
-			case c.Messages == 0:
-				outcome = "empty"
-			}
-			q.receives.WithLabelValues(name, outcome).Inc()
+			q.receives.WithLabelValues(name, outcome(c.Err, c.Messages, "messages")).Inc()
 			q.received.WithLabelValues(name).Add(float64(c.Messages))
 		},
 		Deleted: call("delete"),

@@ -8,27 +8,17 @@ type reloadMetrics struct {
 	good, at prometheus.Gauge
 }
 
-func newReloadMetrics(reg prometheus.Registerer) reloadMetrics {
+func newReloadMetrics(f factory) reloadMetrics {
 	m := reloadMetrics{
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_config_reloads_total",
-			Help: "Reloads: reloaded, unchanged, failed.",
-		}, []string{"outcome"}),
-		good: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_config_last_reload_successful",
-			Help: "0 if the last reload failed.",
-		}),
-		at: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_config_last_reload_success_timestamp_seconds",
-			Help: "When the configuration was loaded.",
-		}),
+		reloads: f.counter("sluice_config_reloads_total", "Reloads: reloaded, unchanged, failed.", "outcome"),
+		good:    f.gauge("sluice_config_last_reload_successful", "0 if the last reload failed.").WithLabelValues(),
+		at:      f.gauge("sluice_config_last_reload_success_timestamp_seconds", "When the configuration was loaded.").WithLabelValues(),
 	}
 	for _, outcome := range []string{"reloaded", "unchanged", "failed"} {
 		m.reloads.WithLabelValues(outcome)
 	}
 	m.good.Set(1)
 	m.at.SetToCurrentTime()
-	reg.MustRegister(m.reloads, m.good, m.at)
 	return m
 }
 

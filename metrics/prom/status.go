@@ -23,6 +23,7 @@ type Status struct {
 
 // statusMetrics calls Status at each scrape.
 type statusMetrics struct {
+	descs
 	ready, held, oldest, letters, state, failing, limit, paused, slowed, pauseLoss *prometheus.Desc
 
 	mu     sync.Mutex
@@ -30,29 +31,18 @@ type statusMetrics struct {
 	routes []string // routes whose series start at 0
 }
 
-func newStatusMetrics(reg prometheus.Registerer) *statusMetrics {
-	m := &statusMetrics{
-		state: prometheus.NewDesc("sluice_route_state",
-			"1 for the route's state: works, overloaded, partial outage, recovering, outage.", []string{"route", "state"}, nil),
-		failing: prometheus.NewDesc("sluice_route_failing_items",
-			"Items whose last call failed.", []string{"route"}, nil),
-		limit: prometheus.NewDesc("sluice_route_concurrency_limit",
-			"Calls that the route can take; 0 without a limit.", []string{"route"}, nil),
-		paused: prometheus.NewDesc("sluice_route_paused",
-			"1 while an operator has paused the route.", []string{"route"}, nil),
-		slowed: prometheus.NewDesc("sluice_route_slowed",
-			"1 while an operator has slowed the route.", []string{"route"}, nil),
-		pauseLoss: prometheus.NewDesc("sluice_route_pause_time_to_loss_seconds",
-			"Time until the stream forgets the oldest record that waits for a paused or slowed route; else 86400.", []string{"route"}, nil),
-		ready: prometheus.NewDesc("sluice_ready", "1 while /readyz says ok.", nil, nil),
-		held: prometheus.NewDesc("sluice_held_lanes",
-			"Items whose changes wait behind a failure or a stuck handler.", []string{"route"}, nil),
-		oldest: prometheus.NewDesc("sluice_held_lanes_oldest_seconds",
-			"Longest wait of a held item.", []string{"route"}, nil),
-		letters: prometheus.NewDesc("sluice_dead_letters",
-			"Dead letters now; gaps have no route.", []string{"route", "kind"}, nil),
-	}
-	reg.MustRegister(m)
+func newStatusMetrics() *statusMetrics {
+	m := &statusMetrics{}
+	m.state = m.desc("sluice_route_state", "1 for the route's state: works, overloaded, partial outage, recovering, outage.", "route", "state")
+	m.failing = m.desc("sluice_route_failing_items", "Items whose last call failed.", "route")
+	m.limit = m.desc("sluice_route_concurrency_limit", "Calls that the route can take; 0 without a limit.", "route")
+	m.paused = m.desc("sluice_route_paused", "1 while an operator has paused the route.", "route")
+	m.slowed = m.desc("sluice_route_slowed", "1 while an operator has slowed the route.", "route")
+	m.pauseLoss = m.desc("sluice_route_pause_time_to_loss_seconds", "Time until the stream forgets the oldest record that waits for a paused or slowed route; else 86400.", "route")
+	m.ready = m.desc("sluice_ready", "1 while /readyz says ok.")
+	m.held = m.desc("sluice_held_lanes", "Items whose changes wait behind a failure or a stuck handler.", "route")
+	m.oldest = m.desc("sluice_held_lanes_oldest_seconds", "Longest wait of a held item.", "route")
+	m.letters = m.desc("sluice_dead_letters", "Dead letters now; gaps have no route.", "route", "kind")
 	return m
 }
 
@@ -73,26 +63,11 @@ func (m *statusMetrics) know(rs []*sluice.Route) {
 	}
 }
 
-func (m *statusMetrics) Describe(ch chan<- *prometheus.Desc) {
-	ch <- m.state
-	ch <- m.failing
-	ch <- m.limit
-	ch <- m.paused
-	ch <- m.slowed
-	ch <- m.pauseLoss
-	ch <- m.ready
-	ch <- m.held
-	ch <- m.oldest
-	ch <- m.letters
-}
-
 func (m *statusMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
 	s, routes := m.status, m.routes
 	m.mu.Unlock()
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
+	gauge := gauges(ch)
 	if s.Routes != nil {
 		worst := make(map[string]flow.RouteState)
 		for _, r := range s.Routes() {
@@ -114,7 +89,7 @@ func (m *statusMetrics) Collect(ch chan<- prometheus.Metric) {
 			gauge(m.limit, float64(r.Limit), name)
 			left, ok := r.TimeToTrim()
 			if !ok {
-				left = 24 * time.Hour
+				left = retention
 			}
 			gauge(m.paused, oneIf(r.Throttle.Paused), name)
 			gauge(m.slowed, oneIf(!r.Throttle.Paused && r.Throttle != (flow.Throttle{})), name)
