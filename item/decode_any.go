@@ -7,11 +7,7 @@ import (
 
 // anyPlan fills interfaces. It fills a non-nil pointer in an interface in place.
 func anyPlan(opts tagOptions) plan {
-	return func(v Value, rv reflect.Value) error {
-		if v.kind == NULL {
-			rv.SetZero()
-			return nil
-		}
+	return withNull(func(v Value, rv reflect.Value) error {
 		if e := rv.Elem(); e.Kind() == reflect.Pointer && !e.IsNil() && e.Elem() != rv {
 			return planOf(e.Type().Elem(), opts)(v, e.Elem())
 		}
@@ -27,7 +23,7 @@ func anyPlan(opts tagOptions) plan {
 		}
 		rv.Set(reflect.ValueOf(x))
 		return nil
-	}
+	})
 }
 
 // any returns v as the simplest Go value; v is not NULL.

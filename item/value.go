@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"iter"
 	"strconv"
+	"strings"
 )
 
 // Kind is the type of a Value, named by its DynamoDB tag.
@@ -185,13 +186,7 @@ func (v Value) Lookup(path string) (Value, bool) {
 	case M:
 		return v.Map().Lookup(path)
 	case L:
-		index, rest, more := path, "", false
-		for i := range len(path) {
-			if path[i] == '.' {
-				index, rest, more = path[:i], path[i+1:], true
-				break
-			}
-		}
+		index, rest, more := strings.Cut(path, ".")
 		n, err := strconv.ParseUint(index, 10, 31)
 		if err != nil || strconv.FormatUint(n, 10) != index {
 			return Value{}, false
