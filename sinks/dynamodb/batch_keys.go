@@ -121,8 +121,6 @@ func (s *Store) KeyNames(ctx context.Context, table string) ([]string, error) {
 
 // keyNames requests the key attributes of a table.
 func (s *Store) keyNames(ctx context.Context, table string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
-	defer cancel()
 	d, err := s.describe(ctx, table, s.opt.Attempts)
 	if err != nil {
 		if awserror.Of(err) == awserror.Denied {
