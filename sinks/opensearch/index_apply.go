@@ -108,16 +108,11 @@ func (c *Indices) applyIndex(ctx context.Context, f file, o IndexOptions) (*diff
 
 // makeIndex makes the first index behind an alias, in one request with it.
 func (c *Indices) makeIndex(ctx context.Context, f file, o IndexOptions, flat map[string]string) (made bool, err error) {
-	body := map[string]any{"settings": o.complete(flat), "aliases": map[string]any{f.name: struct{}{}}}
-	if m, ok := f.body["mappings"]; ok {
-		body["mappings"] = m
+	body, alias := o.indexBody(f, flat), map[string]any{}
+	if marks := o.Marks[f.name]; marks != nil && !marks.plain {
+		alias["filter"] = marks.filter()
 	}
-	if marks := o.Marks[f.name]; marks != nil {
-		body["mappings"] = marks.complete(jsonObject(f.body["mappings"]))
-		if !marks.plain {
-			body["aliases"] = map[string]any{f.name: map[string]any{"filter": marks.filter()}}
-		}
-	}
+	body["aliases"] = map[string]any{f.name: alias}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return false, err
