@@ -35,27 +35,10 @@ func (k Kind) String() string {
 }
 
 func kindOf(tag []byte) Kind {
-	switch string(tag) {
-	case "S":
-		return S
-	case "N":
-		return N
-	case "B":
-		return B
-	case "BOOL":
-		return BOOL
-	case "NULL":
-		return NULL
-	case "M":
-		return M
-	case "L":
-		return L
-	case "SS":
-		return SS
-	case "NS":
-		return NS
-	case "BS":
-		return BS
+	for k, name := range kindNames {
+		if string(tag) == name {
+			return Kind(k)
+		}
 	}
 	return Invalid
 }
