@@ -56,11 +56,11 @@ func (s *Store) writeGuarded(ctx context.Context, op dynamo.Op, g *guard) error 
 		}
 		taken = false
 		if g != nil {
-			if err := s.enterGuarded(ctx); err != nil {
+			if s.guarded.Acquire(ctx, 1) != nil {
 				s.settle(estimate, nil)
-				return err
+				return context.Cause(ctx)
 			}
-			defer func() { <-s.guarded }()
+			defer s.guarded.Release(1)
 			g.ask(ctx)
 			if held = g.refusal(); held != nil {
 				s.settle(estimate, nil)
