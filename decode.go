@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -213,18 +214,13 @@ func looksLikeObject(names []string) string {
 
 // foreign describes a record of another event source.
 func foreign(source string) string {
-	what := "of the event source " + fmt.Sprintf("%.64q", source)
-	switch source {
-	case "aws:kinesis":
-		what = "of a Kinesis stream (aws:kinesis), whose data would have to be unwrapped first"
-	case "aws:sqs":
-		what = "messages of a queue (aws:sqs), whose bodies would have to be unwrapped first"
-	case "aws:sns":
-		what = "notifications of a topic (aws:sns)"
-	case "aws:s3":
-		what = "notifications of a bucket (aws:s3)"
+	what := map[string]string{
+		"aws:kinesis": "of a Kinesis stream (aws:kinesis), whose data would have to be unwrapped first",
+		"aws:sqs":     "messages of a queue (aws:sqs), whose bodies would have to be unwrapped first",
+		"aws:sns":     "notifications of a topic (aws:sns)",
+		"aws:s3":      "notifications of a bucket (aws:s3)",
 	}
-	return what
+	return cmp.Or(what[source], "of the event source "+fmt.Sprintf("%.64q", source))
 }
 
 // records decodes the array at i.

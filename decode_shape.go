@@ -25,38 +25,22 @@ const (
 	duplicate // a member of the record seen twice
 )
 
-func memberOf(name []byte) member {
-	switch string(name) {
-	case "eventID":
-		return eventID
-	case "eventName":
-		return eventName
-	case "eventSource", "EventSource":
-		return eventSource
-	case "awsRegion":
-		return region
-	case "eventSourceARN":
-		return streamARN
-	case "userIdentity":
-		return identity
-	case "dynamodb":
-		return change
-	case "ApproximateCreationDateTime":
-		return created
-	case "Keys":
-		return keys
-	case "NewImage":
-		return newImage
-	case "OldImage":
-		return oldImage
-	case "SequenceNumber":
-		return sequence
-	case "SizeBytes":
-		return size
-	case "StreamViewType":
-		return viewType
-	}
-	return 0
+var members = map[string]member{
+	"eventID":                     eventID,
+	"eventName":                   eventName,
+	"eventSource":                 eventSource,
+	"EventSource":                 eventSource,
+	"awsRegion":                   region,
+	"eventSourceARN":              streamARN,
+	"userIdentity":                identity,
+	"dynamodb":                    change,
+	"ApproximateCreationDateTime": created,
+	"Keys":                        keys,
+	"NewImage":                    newImage,
+	"OldImage":                    oldImage,
+	"SequenceNumber":              sequence,
+	"SizeBytes":                   size,
+	"StreamViewType":              viewType,
 }
 
 // shape remembers the members of the last record. The next record nearly always
@@ -84,7 +68,7 @@ func (d *decoder) member(s *shape, nth, i int) (id member, v int) {
 	if v < 0 {
 		return 0, v
 	}
-	id = memberOf(name)
+	id = members[string(name)]
 	if nth < len(s) {
 		s[nth].name, s[nth].value, s[nth].id = b[i:v], nil, id
 	}

@@ -32,41 +32,15 @@ func parseTime(raw []byte) (t time.Time, ok bool) {
 // timeOf turns the text of a JSON number into a time without rounding, down to
 // nanoseconds.
 func timeOf(t []byte) (time.Time, bool) {
-	var buf [40]byte
-	digits := buf[:0] // without leading zeros
-	point, exp, seen := 0, 0, false
-	for i := 0; i < len(t); i++ {
-		switch c := t[i]; {
-		case c == '-':
-			return time.Time{}, false
-		case c == '.':
-			seen = true
-		case c|0x20 == 'e':
-			neg := t[i+1] == '-'
-			if neg || t[i+1] == '+' {
-				i++
-			}
-			for i++; i < len(t); i++ {
-				exp = min(exp*10+int(t[i]-'0'), 1000)
-			}
-			if neg {
-				exp = -exp
-			}
-		default:
-			if !seen {
-				point++
-			}
-			if len(digits) == 0 && c == '0' {
-				point--
-			} else if len(digits) < cap(digits) {
-				digits = append(digits, c)
-			}
-		}
+	n, _ := jsonscan.ParseDecimal(t)
+	if n.Negative {
+		return time.Time{}, false
 	}
-	if len(digits) == 0 {
+	var buf [40]byte
+	digits, point := n.AppendDigits(buf[:0], t), n.Exp
+	if n.Digits == 0 {
 		return time.Unix(0, 0).UTC(), true
 	}
-	point += exp
 	switch { // 11 digits of seconds reach beyond the year 5000
 	case point <= 11:
 	case point <= 14:

@@ -25,19 +25,14 @@ const (
 	Backfilled               // from a scan of the table
 )
 
+var originNames = [...]string{"live", "replayed", "redriven", "backfilled"}
+
 // String returns "live", "replayed", "redriven" or "backfilled".
 func (o Origin) String() string {
-	switch o {
-	case Live:
-		return "live"
-	case Replayed:
-		return "replayed"
-	case Redriven:
-		return "redriven"
-	case Backfilled:
-		return "backfilled"
+	if int(o) >= len(originNames) {
+		return "unknown"
 	}
-	return "unknown"
+	return originNames[o]
 }
 
 // Record is one change of one item.

@@ -33,26 +33,6 @@ type How struct {
 	Told func(Outcome)
 }
 
-// earlierError says that earlier changes of an entry's item are parked, or may be:
-// the item of an unreadable entry is unknown.
-type earlierError struct {
-	ID  string
-	IDs []string // of the earlier entries in order, or of the unreadable ones
-
-	unread string // why they are unreadable, and what to do
-}
-
-func (e *earlierError) Error() string {
-	return fmt.Sprintf("dead letter %s: %s", e.ID, e.why())
-}
-
-func (e *earlierError) why() string {
-	if e.unread != "" {
-		return e.unread
-	}
-	return fmt.Sprintf("earlier changes of its item are still parked: %s; redrive them first, or together", strings.Join(e.IDs, ", "))
-}
-
 // Redrive runs the route of one entry again, and deletes the entry once the route
 // has succeeded. An entry without a route runs all routes of its record. An entry
 // that fails again stays, with the new error. If it had no route, it becomes one
@@ -83,14 +63,14 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 		wait := Outcome{ID: e.ID, Result: Waiting}
 		if wait.behind(b.held.unreadable(), &e); len(wait.Earlier) > 0 {
 			how.tell(wait)
-			return &earlierError{ID: e.ID, IDs: wait.Earlier, unread: wait.Note}
+			return fmt.Errorf("dead letter %s: %s", e.ID, wait.Note)
 		}
 		earlier = b.held.earlier(e.Record(), e.Route)
 	}
 	if len(earlier) > 0 && !how.Earlier {
-		err := &earlierError{ID: e.ID, IDs: earlier}
-		how.tell(Outcome{ID: e.ID, Result: Waiting, Error: err.why(), Earlier: earlier})
-		return err
+		why := fmt.Sprintf("earlier changes of its item are still parked: %s; redrive them first, or together", strings.Join(earlier, ", "))
+		how.tell(Outcome{ID: e.ID, Result: Waiting, Error: why, Earlier: earlier})
+		return fmt.Errorf("dead letter %s: %s", e.ID, why)
 	}
 	for _, id := range earlier {
 		before, err := b.Get(ctx, id)

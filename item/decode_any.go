@@ -1,17 +1,14 @@
 package item
 
 import (
+	"iter"
 	"reflect"
 	"strconv"
 )
 
 // anyPlan fills interfaces. It fills a non-nil pointer in an interface in place.
 func anyPlan(opts tagOptions) plan {
-	return func(v Value, rv reflect.Value) error {
-		if v.kind == NULL {
-			rv.SetZero()
-			return nil
-		}
+	return withNull(func(v Value, rv reflect.Value) error {
 		if e := rv.Elem(); e.Kind() == reflect.Pointer && !e.IsNil() && e.Elem() != rv {
 			return planOf(e.Type().Elem(), opts)(v, e.Elem())
 		}
@@ -27,10 +24,10 @@ func anyPlan(opts tagOptions) plan {
 		}
 		rv.Set(reflect.ValueOf(x))
 		return nil
-	}
+	})
 }
 
-// any returns v as the simplest Go value; v is not NULL.
+// any returns v as the simplest Go value; nil for a NULL.
 func (v Value) any() (any, error) {
 	switch v.kind {
 	case S:
@@ -45,10 +42,6 @@ func (v Value) any() (any, error) {
 		m := map[string]any{}
 		for c := v.Map().cursor(); c.next(); {
 			name := text(c.name)
-			if c.value.kind == NULL {
-				m[name] = nil
-				continue
-			}
 			x, err := c.value.any()
 			if err != nil {
 				return nil, within(name, err)
@@ -57,42 +50,27 @@ func (v Value) any() (any, error) {
 		}
 		return m, nil
 	case L:
-		l := []any{}
-		for e := range v.List() {
-			var x any
-			if e.kind != NULL {
-				var err error
-				if x, err = e.any(); err != nil {
-					return nil, within(strconv.Itoa(len(l)), err)
-				}
-			}
-			l = append(l, x)
-		}
-		return l, nil
+		return collect(v.List(), Value.any)
 	case SS:
-		l := []string{}
-		for e := range v.Set() {
-			l = append(l, e.Str())
-		}
-		return l, nil
+		return collect(v.Set(), func(e Value) (string, error) { return e.Str(), nil })
 	case NS:
-		l := []float64{}
-		for e := range v.Set() {
-			f, err := e.float()
-			if err != nil {
-				return nil, within(strconv.Itoa(len(l)), err)
-			}
-			l = append(l, f)
-		}
-		return l, nil
+		return collect(v.Set(), Value.float)
 	case BS:
-		l := [][]byte{}
-		for e := range v.Set() {
-			l = append(l, e.Bytes())
-		}
-		return l, nil
+		return collect(v.Set(), func(e Value) ([]byte, error) { return e.Bytes(), nil })
 	}
 	return nil, nil
+}
+
+func collect[T any](elements iter.Seq[Value], value func(Value) (T, error)) ([]T, error) {
+	l := []T{}
+	for e := range elements {
+		x, err := value(e)
+		if err != nil {
+			return nil, within(strconv.Itoa(len(l)), err)
+		}
+		l = append(l, x)
+	}
+	return l, nil
 }
 
 func (v Value) float() (float64, error) {

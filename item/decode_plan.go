@@ -78,16 +78,12 @@ func makePlan(t reflect.Type, opts tagOptions) plan {
 
 func pointerPlan(t reflect.Type, opts tagOptions) plan {
 	elem := planOf(t.Elem(), opts)
-	return func(v Value, rv reflect.Value) error {
-		if v.kind == NULL {
-			rv.SetZero()
-			return nil
-		}
+	return withNull(func(v Value, rv reflect.Value) error {
 		if rv.IsNil() {
 			rv.Set(reflect.New(t.Elem()))
 		}
 		return elem(v, rv.Elem())
-	}
+	})
 }
 
 // stringPlan fills types of kind string, including numbers kept as text.
@@ -113,7 +109,7 @@ func numberPlan(t reflect.Type, opts tagOptions, set func(reflect.Value, string)
 		if !holdsNumber(v, opts) {
 			return other(v, rv)
 		}
-		return failed(rv, set(rv, string(textBytes(v.raw))))
+		return failed(rv, withoutText(set(rv, string(textBytes(v.raw)))))
 	}
 }
 
@@ -132,28 +128,26 @@ func withoutText(err error) error {
 
 func setInt(rv reflect.Value, text string) error {
 	n, err := strconv.ParseInt(text, 10, rv.Type().Bits())
-	if err != nil {
-		return withoutText(err)
+	if err == nil {
+		rv.SetInt(n)
 	}
-	rv.SetInt(n)
-	return nil
+	return err
 }
 
 func setUint(rv reflect.Value, text string) error {
 	n, err := strconv.ParseUint(text, 10, rv.Type().Bits())
-	if err != nil {
-		return withoutText(err)
+	if err == nil {
+		rv.SetUint(n)
 	}
-	rv.SetUint(n)
-	return nil
+	return err
 }
 
 func setFloat(rv reflect.Value, text string) error {
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return withoutText(err)
-	}
-	if rv.OverflowFloat(f) {
+	switch {
+	case err != nil:
+		return err
+	case rv.OverflowFloat(f):
 		return strconv.ErrRange
 	}
 	rv.SetFloat(f)
@@ -276,11 +270,11 @@ func keyPlan(t reflect.Type) func(name string, k reflect.Value) error {
 			return err
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return func(name string, k reflect.Value) error { return setInt(k, name) }
+		return func(name string, k reflect.Value) error { return withoutText(setInt(k, name)) }
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return func(name string, k reflect.Value) error { return setUint(k, name) }
+		return func(name string, k reflect.Value) error { return withoutText(setUint(k, name)) }
 	case reflect.Float32, reflect.Float64:
-		return func(name string, k reflect.Value) error { return setFloat(k, name) }
+		return func(name string, k reflect.Value) error { return withoutText(setFloat(k, name)) }
 	}
 	return nil
 }

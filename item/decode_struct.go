@@ -16,10 +16,10 @@ const asString tagOptions = 1 << iota // a number may stand in an S
 
 // field is one field of a struct or of an embedded struct.
 type field struct {
-	name   string
-	tagged bool
-	index  []int
-	plan   plan
+	name     string
+	untagged int // 0 if the tag has the name, else 1
+	index    []int
+	plan     plan
 }
 
 // parseTag returns the name and options of a field's tag, and whether to ignore
@@ -81,7 +81,10 @@ func fieldsOf(t reflect.Type) []field {
 				if !sf.IsExported() {
 					continue
 				}
-				f := found{field{cmp.Or(name, sf.Name), name != "", index, nil}, sf.Type, opts}
+				f := found{field{name: cmp.Or(name, sf.Name), index: index}, sf.Type, opts}
+				if name == "" {
+					f.untagged = 1
+				}
 				all = append(all, f)
 				if count[l.t] > 1 { // a second copy makes the name ambiguous
 					all = append(all, f)
@@ -90,7 +93,7 @@ func fieldsOf(t reflect.Type) []field {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b found) int {
-		return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(len(a.index), len(b.index)), compareBool(b.tagged, a.tagged))
+		return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(len(a.index), len(b.index)), cmp.Compare(a.untagged, b.untagged))
 	})
 	var fields []field
 	for len(all) > 0 {
@@ -99,7 +102,7 @@ func fieldsOf(t reflect.Type) []field {
 		for n < len(all) && all[n].name == f.name {
 			n++
 		}
-		if n == 1 || len(all[1].index) > len(f.index) || f.tagged && !all[1].tagged {
+		if n == 1 || len(all[1].index) > len(f.index) || f.untagged < all[1].untagged {
 			f.plan = planOf(f.t, f.opts)
 			fields = append(fields, f.field)
 		}
@@ -107,16 +110,6 @@ func fieldsOf(t reflect.Type) []field {
 	}
 	slices.SortFunc(fields, func(a, b field) int { return slices.Compare(a.index, b.index) })
 	return fields
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 func structPlan(t reflect.Type) plan {

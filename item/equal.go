@@ -30,7 +30,7 @@ func (v Value) hash() uint64 {
 		h = combine(h, maphash.Bytes(hashSeed, textBytes(v.raw)))
 	case N:
 		var buf [64]byte
-		h = combine(h, maphash.Bytes(hashSeed, appendCanonical(buf[:0], textBytes(v.raw))))
+		h = combine(h, maphash.Bytes(hashSeed, appendDecimal(buf[:0], textBytes(v.raw))))
 	case BOOL, NULL:
 		h = combine(h, uint64(v.raw[0]))
 	case M:
@@ -173,7 +173,7 @@ func members(v Value) [][]byte {
 // canonical returns the same bytes for equal scalars of one kind.
 func canonical(v Value) []byte {
 	if v.kind == N {
-		return appendCanonical(nil, textBytes(v.raw))
+		return appendDecimal(nil, textBytes(v.raw))
 	}
 	return textBytes(v.raw)
 }

@@ -23,7 +23,7 @@ func FromJSON(data []byte) (Item, error) {
 	if err != nil {
 		return Item{}, notJSON(err)
 	}
-	dst, err := appendMap(nil, d, 0)
+	dst, err := appendMembers(nil, d, '{', 0)
 	if err != nil {
 		return Item{}, notJSON(err)
 	}
@@ -58,28 +58,31 @@ func notJSON(err error) error {
 // maxJSONDepth bounds recursion. It is deeper than Parse allows.
 const maxJSONDepth = 64
 
-// appendMap appends the object that d has entered, as an attribute map.
-func appendMap(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
+// appendMembers appends the object or array that d has entered, without its tag.
+func appendMembers(dst []byte, d *json.Decoder, open json.Delim, depth int) ([]byte, error) {
 	if depth > maxJSONDepth {
 		return nil, errors.New("it is nested too deep")
 	}
-	dst = append(dst, '{')
+	dst = append(dst, byte(open))
 	for first := true; d.More(); first = false {
 		if !first {
 			dst = append(dst, ',')
 		}
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
+		if open == '{' {
+			name, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			text, _ := name.(string) // a member's name is a string
+			dst = append(appendString(dst, text), ':')
 		}
-		text, _ := name.(string) // a member's name is a string
-		dst = append(appendString(dst, text), ':')
+		var err error
 		if dst, err = appendValue(dst, d, depth); err != nil {
 			return nil, err
 		}
 	}
-	_, err := d.Token() // the closing brace
-	return append(dst, '}'), err
+	_, err := d.Token()                   // the closing brace or bracket
+	return append(dst, byte(open)+2), err // '}' follows '{' by two, as ']' follows '['
 }
 
 // appendValue appends the next value of d with its tag.
@@ -96,31 +99,14 @@ func appendValue(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
 	case bool:
 		return append(strconv.AppendBool(append(dst, `{"BOOL":`...), v), '}'), nil
 	case json.Delim:
+		tag := `{"L":`
 		if v == '{' {
-			if dst, err = appendMap(append(dst, `{"M":`...), d, depth+1); err != nil {
-				return nil, err
-			}
-			return append(dst, '}'), nil
+			tag = `{"M":`
 		}
-		return appendList(append(dst, `{"L":[`...), d, depth+1)
-	}
-	return append(dst, `{"NULL":true}`...), nil
-}
-
-// appendList appends the array that d has entered.
-func appendList(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
-	if depth > maxJSONDepth {
-		return nil, errors.New("it is nested too deep")
-	}
-	for first := true; d.More(); first = false {
-		if !first {
-			dst = append(dst, ',')
-		}
-		var err error
-		if dst, err = appendValue(dst, d, depth); err != nil {
+		if dst, err = appendMembers(append(dst, tag...), d, v, depth+1); err != nil {
 			return nil, err
 		}
+		return append(dst, '}'), nil
 	}
-	_, err := d.Token() // the closing bracket
-	return append(dst, `]}`...), err
+	return append(dst, `{"NULL":true}`...), nil
 }

@@ -1,6 +1,7 @@
 package item
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -13,18 +14,18 @@ import (
 type Attribute struct {
 	name string
 	kind Kind
-	text string // JSON of a BOOL or M; unquoted text of the others
+	json string // the value inside the type tag
 }
 
 // String is a string attribute.
-func String(name, value string) Attribute { return Attribute{name, S, value} }
+func String(name, value string) Attribute { return quoted(name, S, value) }
 
 // Number is a number attribute; value is its decimal form.
-func Number(name, value string) Attribute { return Attribute{name, N, value} }
+func Number(name, value string) Attribute { return quoted(name, N, value) }
 
 // Binary is a binary attribute.
 func Binary(name string, value []byte) Attribute {
-	return Attribute{name, B, base64.StdEncoding.EncodeToString(value)}
+	return quoted(name, B, base64.StdEncoding.EncodeToString(value))
 }
 
 // Bool is a boolean attribute.
@@ -34,22 +35,14 @@ func Bool(name string, value bool) Attribute {
 
 // Map is a map attribute. The absent Item makes an empty map.
 func Map(name string, value Item) Attribute {
-	if !value.Exists() {
-		return Attribute{name, M, "{}"}
-	}
-	return Attribute{name, M, string(value.raw)}
+	return Attribute{name, M, cmp.Or(string(value.raw), "{}")}
 }
 
-func (a Attribute) append(dst []byte) []byte {
-	dst = append(appendString(dst, a.name), `:{"`...)
-	dst = append(append(dst, a.kind.String()...), `":`...)
-	if a.kind == BOOL || a.kind == M {
-		dst = append(dst, a.text...)
-	} else {
-		dst = appendString(dst, a.text)
-	}
-	return append(dst, '}')
+func quoted(name string, kind Kind, text string) Attribute {
+	return Attribute{name, kind, string(appendString(nil, text))}
 }
+
+func attributeOf(name string, v Value) Attribute { return Attribute{name, v.kind, string(v.raw)} }
 
 // Of makes an Item, such as a key:
 //
@@ -57,17 +50,22 @@ func (a Attribute) append(dst []byte) []byte {
 //
 // It panics on a duplicate name or an invalid Number. Use Parse for numbers from
 // outside.
-func Of(attrs ...Attribute) Item {
+func Of(attrs ...Attribute) Item { return build("Of", attrs) }
+
+// build makes an Item for the exported function of that name.
+func build(function string, attrs []Attribute) Item {
 	dst := []byte{'{'}
 	for i, a := range attrs {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = a.append(dst)
+		dst = append(appendString(dst, a.name), `:{"`...)
+		dst = append(append(dst, a.kind.String()...), `":`...)
+		dst = append(append(dst, a.json...), '}')
 	}
 	it, err := Parse(append(dst, '}'))
 	if err != nil {
-		panic(fmt.Sprintf("item: Of: %v", err))
+		panic(fmt.Sprintf("item: %s: %v", function, err))
 	}
 	return it
 }
@@ -76,74 +74,38 @@ func Of(attrs ...Attribute) Item {
 // attribute of its name, or is appended. The copy shares no memory with the item.
 // With panics like Of.
 func (it Item) With(attrs ...Attribute) Item {
-	dst := []byte{'{'}
+	all := make([]Attribute, 0, it.Len()+len(attrs))
 	for name, v := range it.All() {
-		if slices.ContainsFunc(attrs, func(a Attribute) bool { return a.name == name }) {
-			continue
+		if !slices.ContainsFunc(attrs, func(a Attribute) bool { return a.name == name }) {
+			all = append(all, attributeOf(name, v))
 		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = appendPair(appendString(dst, name), v)
 	}
-	for _, a := range attrs {
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = a.append(dst)
-	}
-	with, err := Parse(append(dst, '}'))
-	if err != nil {
-		panic(fmt.Sprintf("item: With: %v", err))
-	}
-	return with
+	return build("With", append(all, attrs...))
 }
 
 // Without returns a copy of the item without the named attributes. The copy shares
 // no memory with the item.
 func (it Item) Without(names ...string) Item {
-	dst := []byte{'{'}
+	var rest []Attribute
 	for name, v := range it.All() {
-		if slices.Contains(names, name) {
-			continue
+		if !slices.Contains(names, name) {
+			rest = append(rest, attributeOf(name, v))
 		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = appendPair(appendString(dst, name), v)
 	}
-	without, err := Parse(append(dst, '}'))
-	if err != nil {
-		panic(fmt.Sprintf("item: Without: %v", err)) // the item was valid
-	}
-	return without
-}
-
-func appendPair(dst []byte, v Value) []byte {
-	dst = append(append(append(dst, `:{"`...), v.Kind().String()...), `":`...)
-	return append(append(dst, v.Raw()...), '}')
+	return build("Without", rest)
 }
 
 // Only returns a copy with the named attributes, in that order, and skips names
 // that the item lacks. The copy shares no memory with the item. With the names of
 // a table's key attributes it returns the item's key.
 func (it Item) Only(names ...string) Item {
-	dst := []byte{'{'}
+	some := make([]Attribute, 0, len(names))
 	for _, name := range names {
-		v, ok := it.get(name)
-		if !ok {
-			continue
+		if v, ok := it.get(name); ok {
+			some = append(some, attributeOf(name, v))
 		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = appendPair(appendString(dst, name), v)
 	}
-	only, err := Parse(append(dst, '}'))
-	if err != nil {
-		panic(fmt.Sprintf("item: Only: %v", err)) // the item was valid
-	}
-	return only
+	return build("Only", some)
 }
 
 // appendString appends s as a JSON string.

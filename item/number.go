@@ -3,94 +3,10 @@ package item
 import (
 	"bytes"
 	"cmp"
-	"strconv"
+	"slices"
 
 	"github.com/sluicehq/sluice/internal/jsonscan"
 )
-
-// number is the parsed text of an N: 0.d₁d₂d₃… · 10^exp, where d is the digits
-// without zeros at either end. Leading zeros, a plus sign and a bare point are
-// allowed.
-type number struct {
-	negative bool
-	first    int // offset of the first digit that is not 0
-	last     int // offset after the last one
-	digits   int // between them, without the point; 0 for zero
-	exp      int
-}
-
-// parseNumber parses t; ok is false when t is not a number.
-func parseNumber(t []byte) (n number, ok bool) {
-	i := 0
-	if i < len(t) && (t[i] == '-' || t[i] == '+') {
-		n.negative = t[i] == '-'
-		i++
-	}
-	seen, point := false, false
-	zeros := 0 // since the last digit that is not 0
-	for ; i < len(t); i++ {
-		c := t[i]
-		if c == '.' {
-			if point {
-				return n, false
-			}
-			point = true
-			continue
-		}
-		if c-'0' > 9 {
-			break
-		}
-		seen = true
-		switch {
-		case c != '0':
-			if n.digits == 0 {
-				n.first = i
-			}
-			n.digits += zeros + 1
-			n.last, zeros = i+1, 0
-		case n.digits > 0:
-			zeros++
-		case point: // a zero between the point and the first digit
-			n.exp--
-			continue
-		default:
-			continue
-		}
-		if !point {
-			n.exp++
-		}
-	}
-	if !seen {
-		return n, false
-	}
-	if i == len(t) {
-		return n, true
-	}
-	if t[i]|0x20 != 'e' {
-		return n, false
-	}
-	i++
-	negative := false
-	if i < len(t) && (t[i] == '-' || t[i] == '+') {
-		negative = t[i] == '-'
-		i++
-	}
-	if i == len(t) {
-		return n, false
-	}
-	exp := 0
-	for ; i < len(t); i++ {
-		if t[i]-'0' > 9 {
-			return n, false
-		}
-		exp = min(exp*10+int(t[i]-'0'), 1<<20)
-	}
-	if negative {
-		exp = -exp
-	}
-	n.exp += exp
-	return n, true
-}
 
 // plainNumber returns the offset after the quote that ends the number at b[i], if
 // the number has at most 38 digits and one point. Such a number is always valid.
@@ -122,41 +38,24 @@ func plainNumber(b []byte, i int) int {
 // checkNumber describes the mistake in the text of an N: more than 38 significant
 // digits, or a magnitude outside 1E-130 to 9.99…E+125.
 func checkNumber(t []byte) string {
-	switch n, ok := parseNumber(t); {
+	switch n, ok := jsonscan.ParseDecimal(t); {
 	case !ok:
 		return "invalid number"
-	case n.digits > 38:
+	case n.Digits > 38:
 		return "number of more than 38 significant digits"
-	case n.digits > 0 && n.exp > 126:
+	case n.Digits > 0 && n.Exp > 126:
 		return "number larger than 9.99E+125"
-	case n.digits > 0 && n.exp < -129:
+	case n.Digits > 0 && n.Exp < -129:
 		return "number smaller than 1E-130"
 	}
 	return ""
-}
-
-// appendCanonical appends the same text for equal numbers.
-func appendCanonical(dst, t []byte) []byte {
-	n, _ := parseNumber(t)
-	if n.digits == 0 {
-		return append(dst, '0')
-	}
-	if n.negative {
-		dst = append(dst, '-')
-	}
-	for _, c := range t[n.first:n.last] {
-		if c != '.' {
-			dst = append(dst, c)
-		}
-	}
-	return strconv.AppendInt(append(dst, 'e'), int64(n.exp), 10)
 }
 
 // appendNumber appends a checked number in JSON's grammar: no plus sign, leading
 // zeros or bare point. A zero loses its exponent, which may be large enough to
 // trouble readers.
 func appendNumber(dst, t []byte) []byte {
-	if n, _ := parseNumber(t); n.digits == 0 && bytes.ContainsAny(t, "eE") {
+	if n, _ := jsonscan.ParseDecimal(t); n.Digits == 0 && bytes.ContainsAny(t, "eE") {
 		return append(dst, '0')
 	}
 	if end, msg := jsonscan.Number(t, 0); msg == "" && end == len(t) {
@@ -185,69 +84,49 @@ func appendNumber(dst, t []byte) []byte {
 
 // compareNumbers orders two checked numbers.
 func compareNumbers(s, t []byte) int {
-	m, _ := parseNumber(s)
-	n, _ := parseNumber(t)
-	if c := cmp.Compare(m.sign(), n.sign()); c != 0 || m.digits == 0 {
+	m, _ := jsonscan.ParseDecimal(s)
+	n, _ := jsonscan.ParseDecimal(t)
+	if c := cmp.Compare(sign(m), sign(n)); c != 0 || m.Digits == 0 {
 		return c
 	}
-	c := cmp.Or(cmp.Compare(m.exp, n.exp), compareDigits(s[m.first:m.last], t[n.first:n.last]))
-	return c * m.sign()
+	var a, b [40]byte
+	c := cmp.Or(cmp.Compare(m.Exp, n.Exp), bytes.Compare(m.AppendDigits(a[:0], s), n.AppendDigits(b[:0], t)))
+	return c * sign(m)
 }
 
-func (n number) sign() int {
+func sign(n jsonscan.Decimal) int {
 	switch {
-	case n.digits == 0:
+	case n.Digits == 0:
 		return 0
-	case n.negative:
+	case n.Negative:
 		return -1
 	}
 	return 1
 }
 
-// compareDigits compares digits from the first one on; it ignores points.
-func compareDigits(s, t []byte) int {
-	for {
-		if len(s) > 0 && s[0] == '.' {
-			s = s[1:]
-		}
-		if len(t) > 0 && t[0] == '.' {
-			t = t[1:]
-		}
-		if len(s) == 0 || len(t) == 0 || s[0] != t[0] {
-			return bytes.Compare(s[:min(1, len(s))], t[:min(1, len(t))])
-		}
-		s, t = s[1:], t[1:]
-	}
-}
-
 // appendDecimal appends a checked number without exponent and redundant zeros.
 // Equal numbers make equal texts.
 func appendDecimal(dst, t []byte) []byte {
-	n, _ := parseNumber(t)
-	if n.digits == 0 {
+	n, _ := jsonscan.ParseDecimal(t)
+	if n.Digits == 0 {
 		return append(dst, '0')
 	}
-	if n.negative {
+	if n.Negative {
 		dst = append(dst, '-')
 	}
-	if n.exp <= 0 {
+	if n.Exp <= 0 {
 		dst = append(dst, "0."...)
-		for range -n.exp {
+		for range -n.Exp {
 			dst = append(dst, '0')
 		}
+		return n.AppendDigits(dst, t)
 	}
-	written := 0
-	for _, c := range t[n.first:n.last] {
-		if c == '.' {
-			continue
-		}
-		if written == n.exp && written > 0 {
-			dst = append(dst, '.')
-		}
-		dst = append(dst, c)
-		written++
+	point := len(dst) + n.Exp
+	dst = n.AppendDigits(dst, t)
+	if point < len(dst) {
+		return slices.Insert(dst, point, '.')
 	}
-	for ; written < n.exp; written++ {
+	for len(dst) < point {
 		dst = append(dst, '0')
 	}
 	return dst

@@ -2,6 +2,7 @@ package item
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,14 +74,8 @@ func (p *Parser) in(step string) int {
 }
 
 func (p *Parser) takeError() *SyntaxError {
-	var sb strings.Builder
-	for i := len(p.path) - 1; i >= 0; i-- {
-		sb.WriteString(p.path[i])
-		if i > 0 {
-			sb.WriteByte('.')
-		}
-	}
-	e := &SyntaxError{Path: sb.String(), Offset: p.off, Msg: p.msg}
+	slices.Reverse(p.path)
+	e := &SyntaxError{Path: strings.Join(p.path, "."), Offset: p.off, Msg: p.msg}
 	p.path, p.msg = p.path[:0], ""
 	return e
 }

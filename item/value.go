@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"iter"
 	"strconv"
+	"strings"
 )
 
 // Kind is the type of a Value, named by its DynamoDB tag.
@@ -34,27 +35,10 @@ func (k Kind) String() string {
 }
 
 func kindOf(tag []byte) Kind {
-	switch string(tag) {
-	case "S":
-		return S
-	case "N":
-		return N
-	case "B":
-		return B
-	case "BOOL":
-		return BOOL
-	case "NULL":
-		return NULL
-	case "M":
-		return M
-	case "L":
-		return L
-	case "SS":
-		return SS
-	case "NS":
-		return NS
-	case "BS":
-		return BS
+	for k, name := range kindNames {
+		if string(tag) == name {
+			return Kind(k)
+		}
 	}
 	return Invalid
 }
@@ -185,13 +169,7 @@ func (v Value) Lookup(path string) (Value, bool) {
 	case M:
 		return v.Map().Lookup(path)
 	case L:
-		index, rest, more := path, "", false
-		for i := range len(path) {
-			if path[i] == '.' {
-				index, rest, more = path[:i], path[i+1:], true
-				break
-			}
-		}
+		index, rest, more := strings.Cut(path, ".")
 		n, err := strconv.ParseUint(index, 10, 31)
 		if err != nil || strconv.FormatUint(n, 10) != index {
 			return Value{}, false

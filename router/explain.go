@@ -2,7 +2,6 @@ package router
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/sluicehq/sluice"
@@ -52,21 +51,9 @@ func (r *Router) Explain(rec *sluice.Record) ([]Verdict, error) {
 	if err := rec.Err(); err != nil {
 		return nil, err
 	}
-	event := eventIndex(rec.EventName)
-	if event < 0 {
-		return nil, fmt.Errorf("%s: unknown event name %q", where(rec), rec.EventName)
-	}
-	if rec.Origin == sluice.Backfilled {
-		event = snapshot
-	}
-	typ, err := r.typeOf(nil, rec)
+	typ, event, err := r.classify(t, nil, rec)
 	if err != nil {
-		return nil, fmt.Errorf("%s: type of the record: %w", where(rec), err)
-	}
-	if len(typ) == 0 {
-		if err := r.untyped(t, rec, event); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	routed := make(map[*route]bool)
 	for _, rt := range t.lookup(typ, event) {

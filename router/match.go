@@ -27,22 +27,10 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 	if err := rec.Err(); err != nil {
 		return dst, err
 	}
-	event := eventIndex(rec.EventName)
-	if event < 0 {
-		return dst, sluice.Permanent(fmt.Errorf("%s: unknown event name %q", where(rec), rec.EventName))
-	}
-	if rec.Origin == sluice.Backfilled {
-		event = snapshot
-	}
 	var buf [128]byte
-	typ, err := r.typeOf(buf[:0], rec)
+	typ, event, err := r.classify(t, buf[:0], rec)
 	if err != nil {
-		return dst, sluice.Permanent(fmt.Errorf("%s: type of the record: %w", where(rec), err))
-	}
-	if len(typ) == 0 {
-		if err := r.untyped(t, rec, event); err != nil {
-			return dst, sluice.Permanent(err)
-		}
+		return dst, sluice.Permanent(err)
 	}
 	routes := t.lookup(typ, event)
 	n := len(dst)
@@ -84,6 +72,20 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		}
 	}
 	return dst, nil
+}
+
+// classify returns the type of rec, in the memory of dst, and the index of its event.
+func (r *Router) classify(t *table, dst []byte, rec *sluice.Record) (typ []byte, event int, err error) {
+	if event = eventOf(rec); event < 0 {
+		return nil, event, fmt.Errorf("%s: unknown event name %q", where(rec), rec.EventName)
+	}
+	if typ, err = r.typeOf(dst, rec); err != nil {
+		return nil, event, fmt.Errorf("%s: type of the record: %w", where(rec), err)
+	}
+	if len(typ) == 0 {
+		err = r.untyped(t, rec, event)
+	}
+	return typ, event, err
 }
 
 // untyped is the error of a record whose type may be in a missing image.
@@ -152,11 +154,7 @@ func (e *lostImageError) Error() string { return e.text }
 // withImages makes h fail for good for a record that lacks an image that rt reads.
 func (rt *route) withImages(h sluice.Handler) sluice.Handler {
 	return func(ctx context.Context, rec *sluice.Record) error {
-		event := eventIndex(rec.EventName)
-		if rec.Origin == sluice.Backfilled {
-			event = snapshot
-		}
-		if err := checkImages(rt, rec, event); err != nil {
+		if err := checkImages(rt, rec, eventOf(rec)); err != nil {
 			return err
 		}
 		return h(ctx, rec)

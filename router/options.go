@@ -64,81 +64,59 @@ func Name(name string) Option {
 	}
 }
 
+// limit sets a limit of the route. The format and its values describe the option and
+// what it wants.
+func limit(ok bool, set func(*sluice.Route), format string, a ...any) Option {
+	return func(c *config) {
+		if !ok {
+			c.fail(format, a...)
+		}
+		set(&c.route.Route)
+	}
+}
+
 // Attempts sets the least number of failures before a record is parked as poison
 // (default 8); see [sluice.Route].
 func Attempts(n int) Option {
-	return func(c *config) {
-		if n < 1 {
-			c.fail("Attempts(%d): want at least 1", n)
-		}
-		c.route.Attempts = n
-	}
+	return limit(n >= 1, func(r *sluice.Route) { r.Attempts = n }, "Attempts(%d): want at least 1", n)
 }
 
 // PoisonAfter sets how long a record's item must fail, while its route succeeds
 // for others, before the record may be parked as poison (default 10 min); see
 // [sluice.Route].
 func PoisonAfter(d time.Duration) Option {
-	return func(c *config) {
-		if d <= 0 {
-			c.fail("PoisonAfter(%v): want more than 0", d)
-		}
-		c.route.PoisonAfter = d
-	}
+	return limit(d > 0, func(r *sluice.Route) { r.PoisonAfter = d }, "PoisonAfter(%v): want more than 0", d)
 }
 
 // Backoff sets the delay before the first retry. The delay doubles up to max, with
 // full jitter (default 100 ms and 30 s).
 func Backoff(first, max time.Duration) Option {
-	return func(c *config) {
-		if first <= 0 || max < first {
-			c.fail("Backoff(%v, %v): want 0 < first ≤ max", first, max)
-		}
-		c.route.Backoff, c.MaxBackoff = first, max
-	}
+	return limit(first > 0 && max >= first, func(r *sluice.Route) { r.Backoff, r.MaxBackoff = first, max },
+		"Backoff(%v, %v): want 0 < first ≤ max", first, max)
 }
 
 // Timeout limits one call of the handler (default: none).
 func Timeout(d time.Duration) Option {
-	return func(c *config) {
-		if d <= 0 {
-			c.fail("Timeout(%v): want more than 0", d)
-		}
-		c.route.Timeout = d
-	}
+	return limit(d > 0, func(r *sluice.Route) { r.Timeout = d }, "Timeout(%v): want more than 0", d)
 }
 
 // Concurrency limits concurrent calls of the handler in the process (default: only
 // the flow's limit).
 func Concurrency(n int) Option {
-	return func(c *config) {
-		if n < 1 {
-			c.fail("Concurrency(%d): want at least 1", n)
-		}
-		c.route.Concurrency = n
-	}
+	return limit(n >= 1, func(r *sluice.Route) { r.Concurrency = n }, "Concurrency(%d): want at least 1", n)
 }
 
 // Rate limits the calls of the handler started per second in the process; burst of
 // them may start at once (default: no limit).
 func Rate(perSecond float64, burst int) Option {
-	return func(c *config) {
-		if !(perSecond > 0) || burst < 1 {
-			c.fail("Rate(%v, %d): want more than 0 a second and a burst of at least 1", perSecond, burst)
-		}
-		c.route.Rate, c.Burst = perSecond, burst
-	}
+	return limit(perSecond > 0 && burst >= 1, func(r *sluice.Route) { r.Rate, r.Burst = perSecond, burst },
+		"Rate(%v, %d): want more than 0 a second and a burst of at least 1", perSecond, burst)
 }
 
 // MaxAge parks a failing record once it is older than d, whatever the state of
 // the route (default: the flow's).
 func MaxAge(d time.Duration) Option {
-	return func(c *config) {
-		if d <= 0 {
-			c.fail("MaxAge(%v): want more than 0", d)
-		}
-		c.route.MaxAge = d
-	}
+	return limit(d > 0, func(r *sluice.Route) { r.MaxAge = d }, "MaxAge(%v): want more than 0", d)
 }
 
 // Use wraps the route's handler. The first of mw is the outermost.

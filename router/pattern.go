@@ -25,6 +25,15 @@ func eventIndex(name sluice.EventName) int {
 	return slices.Index(eventNames[:], name)
 }
 
+// eventOf returns the event by which rec is routed, or -1.
+func eventOf(rec *sluice.Record) int {
+	event := eventIndex(rec.EventName)
+	if event >= 0 && rec.Origin == sluice.Backfilled {
+		return snapshot
+	}
+	return event
+}
+
 // pattern is one parsed `type#EVENT`.
 type pattern struct {
 	str    string

@@ -32,7 +32,6 @@ const (
 	byAttribute
 	byKeyPattern
 	byTableName
-	byTableType
 	byFunc
 	byTable
 	byChain
@@ -71,10 +70,7 @@ func KeyPattern(attribute, pattern string) Resolver {
 // Table takes the type from the name of the record's table: types maps names to
 // types. If types is nil, the name is the type.
 func Table(types map[string]string) Resolver {
-	if types == nil {
-		return Resolver{kind: byTableName}
-	}
-	return Resolver{kind: byTableType, types: maps.Clone(types)}
+	return Resolver{kind: byTableName, types: maps.Clone(types)}
 }
 
 // Func takes the type from f; "" is unknown. f must be safe for concurrent use and
@@ -134,8 +130,9 @@ func (r *Resolver) appendType(dst []byte, rec *sluice.Record) ([]byte, error) {
 		from, to := r.key.Find(dst)
 		return append(dst[:0], dst[from:to]...), nil
 	case byTableName:
-		return append(dst, rec.Table...), nil
-	case byTableType:
+		if r.types == nil {
+			return append(dst, rec.Table...), nil
+		}
 		return append(dst, r.types[rec.Table]...), nil
 	case byFunc:
 		typ, err := r.f(rec)

@@ -73,20 +73,16 @@ func (e *Error) Unwrap() error { return e.Err }
 // Details returns the fields that a dead letter keeps beside the error's text.
 func (e *Error) Details() map[string]string {
 	d := map[string]string{"action": e.Action.String(), "index": e.Ref.Index, "id": e.Ref.ID}
-	if e.Ref.Routing != "" {
-		d["routing"] = e.Ref.Routing
-	}
 	if e.Fence != NoFence {
 		d["version"], d["version_type"] = strconv.FormatInt(e.Version, 10), e.Fence.String()
 	}
 	if e.Status != 0 {
 		d["status"] = strconv.Itoa(e.Status)
 	}
-	if e.Type != "" {
-		d["type"] = e.Type
-	}
-	if e.Reason != "" {
-		d["reason"] = e.Reason
+	for name, v := range map[string]string{"routing": e.Ref.Routing, "type": e.Type, "reason": e.Reason} {
+		if v != "" {
+			d[name] = v
+		}
 	}
 	return d
 }

@@ -49,9 +49,6 @@ func relabel(text, name, label string) string {
 			b.WriteString(label)
 		}
 		rest = rest[i+len(name):]
-		if rest == "" {
-			return b.String()
-		}
 	}
 }
 

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/sluicehq/sluice"
 )
@@ -62,12 +63,7 @@ func (o Op) If(condition string) Op {
 
 // Name sets the attribute of a #placeholder in the expressions.
 func (o Op) Name(placeholder, attribute string) Op {
-	names := make(map[string]string, len(o.Names)+1)
-	for k, v := range o.Names {
-		names[k] = v
-	}
-	names[placeholder] = attribute
-	o.Names = names
+	o.Names = with(o.Names, placeholder, attribute)
 	return o
 }
 
@@ -76,13 +72,15 @@ func (o Op) Name(placeholder, attribute string) Op {
 // (NULL), a Strings (SS), an item.Value, or a sluice.Item (M). Another type fails
 // the write permanently.
 func (o Op) Value(placeholder string, value any) Op {
-	values := make(map[string]any, len(o.Values)+1)
-	for k, v := range o.Values {
-		values[k] = v
-	}
-	values[placeholder] = value
-	o.Values = values
+	o.Values = with(o.Values, placeholder, value)
 	return o
+}
+
+func with[V any](m map[string]V, key string, v V) map[string]V {
+	c := make(map[string]V, len(m)+1)
+	maps.Copy(c, m)
+	c[key] = v
+	return c
 }
 
 // Strings is a string set.

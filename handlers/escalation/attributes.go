@@ -53,31 +53,16 @@ func (a EscalationAttributes) read(id string, it sluice.Item) (e Escalation, act
 	if f.err != nil {
 		return e, true, f.err
 	}
-	e.optional(it, a.RoundStarted, func() error {
-		began, err := moment(it, a.RoundStarted)
-		if began.After(e.Started) {
-			e.Started = began
-		}
-		return err
-	})
-	e.optional(it, a.SnoozedUntil, func() (err error) {
-		e.SnoozedUntil, err = moment(it, a.SnoozedUntil)
-		return err
-	})
-	e.optional(it, a.ResumeAt, func() error {
-		order, err := integer(it, a.ResumeAt)
-		if err == nil {
-			e.resumeAt = &order
-		}
-		return err
-	})
-	e.optional(it, a.Repeat, func() error {
-		n, err := count(it, a.Repeat)
-		if err == nil {
-			e.repeat = &n
-		}
-		return err
-	})
+	if began, ok := optional(&e, moment, a.RoundStarted); ok && began.After(e.Started) {
+		e.Started = began
+	}
+	e.SnoozedUntil, _ = optional(&e, moment, a.SnoozedUntil)
+	if order, ok := optional(&e, integer, a.ResumeAt); ok {
+		e.resumeAt = &order
+	}
+	if n, ok := optional(&e, count, a.Repeat); ok {
+		e.repeat = &n
+	}
 	return e, true, nil
 }
 
@@ -93,16 +78,17 @@ func (a EscalationAttributes) StillIn(escalation sluice.Item, op dynamo.Op) dyna
 	return op.If("#active = :active AND attribute_not_exists(#round)")
 }
 
-func (e *Escalation) optional(it sluice.Item, path string, read func() error) {
-	if path == "" {
-		return
+// optional reads an attribute by one of the functions below; false if there is none,
+// or if its value is bad, which is a problem.
+func optional[T any](e *Escalation, read func(sluice.Item, string) (T, error), path string) (v T, ok bool) {
+	if _, there := e.Item.Lookup(path); path == "" || !there {
+		return v, false
 	}
-	if _, there := it.Lookup(path); !there {
-		return
-	}
-	if err := read(); err != nil {
+	v, err := read(e.Item, path)
+	if err != nil {
 		e.problems = append(e.problems, err)
 	}
+	return v, err == nil
 }
 
 // fields reads attributes of an item, up to the first that is wrong.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/message"
@@ -187,15 +188,16 @@ func (c Config) fail(ctx context.Context, e Escalation, reason string) error {
 
 func (s *Escalator) send(ctx context.Context, u upcoming) error {
 	body, key := u.message(s.c)
-	m := sluice.Message{
-		Body:  string(body),
-		Delay: message.Delay(u.notBefore, s.c.Now(), s.c.MaxDelay),
-		Attributes: map[string]sluice.MessageAttribute{
-			"dedupeKey": {Value: key},
-			"notBefore": {Value: formatTime(u.notBefore)},
-		},
-	}
-	if err := s.c.Send(ctx, m); err != nil {
+	return send(ctx, s.c.Send, body, key, u.notBefore, message.Delay(u.notBefore, s.c.Now(), s.c.MaxDelay))
+}
+
+// send sends a message that is due at notBefore.
+func send(ctx context.Context, by func(context.Context, sluice.Message) error, body []byte, key string, notBefore time.Time, delay time.Duration) error {
+	err := by(ctx, sluice.Message{Body: string(body), Delay: delay, Attributes: map[string]sluice.MessageAttribute{
+		"dedupeKey": {Value: key},
+		"notBefore": {Value: formatTime(notBefore)},
+	}})
+	if err != nil {
 		return fmt.Errorf("sending %s: %w", keyhash.Text(key), err)
 	}
 	return nil

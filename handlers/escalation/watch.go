@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/message"
-	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // Watchdog describes the message that watches a chain. Use another queue than the
@@ -170,17 +169,7 @@ func (s *Escalator) sendVigil(ctx context.Context, v vigil, delay time.Duration)
 	var b message.Body
 	b.Str("kind", s.c.Watch.Kind).Str("escalation", v.id).Int("round", v.round).Int("number", v.number).
 		Time("notBefore", v.notBefore).Str("dedupeKey", key)
-	m := sluice.Message{
-		Body: string(b.Bytes()), Delay: delay,
-		Attributes: map[string]sluice.MessageAttribute{
-			"dedupeKey": {Value: key},
-			"notBefore": {Value: formatTime(v.notBefore)},
-		},
-	}
-	if err := s.c.Watch.Send(ctx, m); err != nil {
-		return fmt.Errorf("sending %s: %w", keyhash.Text(key), err)
-	}
-	return nil
+	return send(ctx, s.c.Watch.Send, b.Bytes(), key, v.notBefore, delay)
 }
 
 // key identifies a message of the watchdog.

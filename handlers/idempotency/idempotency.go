@@ -67,16 +67,6 @@ func (e *inProgressError) Error() string {
 	return fmt.Sprintf("idempotency: %s is claimed until %s by another that handles it", e.shown, e.Until.UTC().Format(time.RFC3339Nano))
 }
 
-// payloadError says that a record has the key of another, but another payload.
-type payloadError struct {
-	ID    string
-	shown string // form of ID for errors
-}
-
-func (e *payloadError) Error() string {
-	return fmt.Sprintf("idempotency: %s stands for another payload: two different things have the same key", e.shown)
-}
-
 // Once makes a Middleware that calls its handler once for each record; see the
 // package comment for limits. name is part of the rows. It must not contain '#',
 // must be unique among the routes of a table, and must not change: a record that
@@ -231,7 +221,7 @@ func (m *once) found(c claim, there *dynamo.ConditionError) error {
 	case r.status == inProgress && r.token == c.token:
 		return nil // its own: the first response was lost
 	case c.validation != "" && r.validation != "" && c.validation != r.validation:
-		return sluice.Permanent(&payloadError{ID: c.id, shown: m.shown(c)})
+		return sluice.Permanent(fmt.Errorf("idempotency: %s stands for another payload: two different things have the same key", m.shown(c)))
 	case r.status == completed:
 		return sluice.Skip("already done")
 	}

@@ -26,18 +26,15 @@ func (p *Projection) watches(rec *sluice.Record, op document.Op) bool {
 		(rec.EventName == sluice.Insert || rec.EventName == sluice.Modify)
 }
 
-// watched returns a function that writes the first op of rec, and calls lost if
-// the write is refused.
-func (p *Projection) watched(rec *sluice.Record) func(context.Context, document.Op) error {
-	return func(ctx context.Context, op document.Op) error {
-		refused, there := false, int64(0)
-		op.Refused = func(r document.Refusal) { refused, there = true, max(there, r.Version) }
-		err := p.write(ctx, op)
-		if err == nil && refused {
-			p.lost(ctx, rec, op, there)
-		}
-		return err
+// writeWatched writes op, the first of rec, and calls lost if the write is refused.
+func (p *Projection) writeWatched(ctx context.Context, rec *sluice.Record, op document.Op) error {
+	refused, there := false, int64(0)
+	op.Refused = func(r document.Refusal) { refused, there = true, max(there, r.Version) }
+	err := p.write(ctx, op)
+	if err == nil && refused {
+		p.lost(ctx, rec, op, there)
 	}
+	return err
 }
 
 // lost reports a refused op that loses a change. A repeated or late record loses

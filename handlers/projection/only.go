@@ -57,8 +57,5 @@ func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, e
 		return nil, fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
 	}
 	gone, err := p.gone(s, ref, at, rec, from)
-	if err != nil {
-		return nil, err
-	}
-	return append(s.ops[:0], gone), nil
+	return append(s.ops[:0], gone), err
 }

@@ -112,14 +112,15 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 		}
 	}
 	for i, op := range ops {
-		write := p.write
 		switch {
 		case p.settles(rec, op):
-			write = p.settled(rec)
+			err = p.writeSettled(ctx, rec, op)
 		case i == 0 && p.watches(rec, op):
-			write = p.watched(rec)
+			err = p.writeWatched(ctx, rec, op)
+		default:
+			err = p.write(ctx, op)
 		}
-		if err := write(ctx, op); err != nil {
+		if err != nil {
 			return err // a retry repeats all writes, which is safe
 		}
 		p.counts.written.Add(1, rec.Table, op.Action.String())
@@ -267,10 +268,7 @@ func (p *Projection) removed(s *scratch, rec *sluice.Record) ([]document.Op, err
 		return nil, err
 	}
 	gone, err := p.gone(s, ref, at, rec, from)
-	if err != nil {
-		return nil, err
-	}
-	return append(s.ops[:0], gone), nil
+	return append(s.ops[:0], gone), err
 }
 
 // put returns the write of the document in s.writer.

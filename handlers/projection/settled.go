@@ -30,31 +30,28 @@ func (p *Projection) settles(rec *sluice.Record, op document.Op) bool {
 // index forgets the deletion after index.gc_deletes.
 const forgetAfter = time.Minute
 
-// settled returns a function that writes op. If op is refused and the refusal does
-// not suffice, it reads the table. It reads the item after the document, so the
-// item is not older.
-func (p *Projection) settled(rec *sluice.Record) func(context.Context, document.Op) error {
-	return func(ctx context.Context, op document.Op) error {
-		var refusals []document.Refusal
-		op.Refused = func(r document.Refusal) { refusals = append(refusals, r) }
-		if err := p.write(ctx, op); err != nil {
-			return err
-		}
-		deleted, behind := p.doubts(rec, op, refusals)
-		if !deleted && behind == "" {
-			return nil
-		}
-		it, err := p.read(ctx, rec)
-		switch {
-		case err != nil:
-			return err
-		case !it.Exists():
-			return nil // deleted now, or by a later record
-		case deleted:
-			return sluice.RetryAfter(forgetAfter, fmt.Errorf("projection: %s of table %s: the item exists, and the index remembers a deletion of its document with a greater version: the write waits until the index forgets it (index.gc_deletes)", rec.EventName, rec.Table))
-		}
-		return p.repair(ctx, rec, it, op.Ref(), refusals)
+// writeSettled writes op. If op is refused and the refusal does not suffice, it reads
+// the table. It reads the item after the document, so the item is not older.
+func (p *Projection) writeSettled(ctx context.Context, rec *sluice.Record, op document.Op) error {
+	var refusals []document.Refusal
+	op.Refused = func(r document.Refusal) { refusals = append(refusals, r) }
+	if err := p.write(ctx, op); err != nil {
+		return err
 	}
+	deleted, behind := p.doubts(rec, op, refusals)
+	if !deleted && behind == "" {
+		return nil
+	}
+	it, err := p.read(ctx, rec)
+	switch {
+	case err != nil:
+		return err
+	case !it.Exists():
+		return nil // deleted now, or by a later record
+	case deleted:
+		return sluice.RetryAfter(forgetAfter, fmt.Errorf("projection: %s of table %s: the item exists, and the index remembers a deletion of its document with a greater version: the write waits until the index forgets it (index.gc_deletes)", rec.EventName, rec.Table))
+	}
+	return p.repair(ctx, rec, it, op.Ref(), refusals)
 }
 
 // doubts returns what the refusals of op leave open: whether no document exists,

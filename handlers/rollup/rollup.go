@@ -282,24 +282,8 @@ func join(changes []change, also dynamo.Unit) (dynamo.Unit, error) {
 	return u, nil
 }
 
-// expiredError says that a record is so old that its marker may be gone, so it
-// could be counted twice. It is a permanent failure.
-type expiredError struct {
-	Name    string // of the Rollup
-	Table   string
-	EventID string
-	Created time.Time     // zero: unknown
-	Life    time.Duration // of a marker
-}
-
-func (e *expiredError) Error() string {
-	age := "made at an unknown time"
-	if !e.Created.IsZero() {
-		age = "made at " + e.Created.UTC().Format(time.RFC3339)
-	}
-	return fmt.Sprintf("rollup %s: record %s of table %s was %s, and markers are kept for %v: it may have been counted already, and is not counted again; recount its parents (rollup.Recount), then delete it from the dead letters", e.Name, e.EventID, e.Table, age, e.Life)
-}
-
+// expired says that a record is so old that its marker may be gone, so it could be
+// counted twice. It is a permanent failure.
 func (r *Rollup) expired(rec *sluice.Record, now time.Time) error {
 	switch {
 	case rec.Created.IsZero() && rec.Origin == sluice.Live: // some emulators omit the time; a stream has no old records
@@ -307,5 +291,9 @@ func (r *Rollup) expired(rec *sluice.Record, now time.Time) error {
 	case !rec.Created.IsZero() && now.Sub(rec.Created) <= r.c.Life:
 		return nil
 	}
-	return &expiredError{Name: r.c.Name, Table: rec.Table, EventID: rec.EventID, Created: rec.Created, Life: r.c.Life}
+	age := "made at an unknown time"
+	if !rec.Created.IsZero() {
+		age = "made at " + rec.Created.UTC().Format(time.RFC3339)
+	}
+	return fmt.Errorf("rollup %s: record %s of table %s was %s, and markers are kept for %v: it may have been counted already, and is not counted again; recount its parents (rollup.Recount), then delete it from the dead letters", r.c.Name, rec.EventID, rec.Table, age, r.c.Life)
 }

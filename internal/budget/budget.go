@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Bucket fills with its rate, up to a second's worth. A caller that finds it
@@ -65,12 +67,8 @@ func (b *Bucket) Take(ctx context.Context, n float64) error {
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
 			return fmt.Errorf("the next %v are taken, and the deadline is before: %w", wait.Round(time.Millisecond), context.DeadlineExceeded)
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return context.Cause(ctx)
+		if err := backoff.Sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

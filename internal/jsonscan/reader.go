@@ -32,7 +32,7 @@ func (r *Reader) Fail(i int, msg string) int {
 // Open steps into the object at i.
 func (r *Reader) Open(i int) (more bool, at int) {
 	b := r.B
-	if b[i] != '{' {
+	if i >= len(b) || b[i] != '{' {
 		return false, r.Fail(i, "an object is expected")
 	}
 	i = Space(b, i+1)

@@ -173,17 +173,5 @@ func appendString(dst []byte, s string) ([]byte, error) {
 	if !utf8.ValidString(s) {
 		return nil, errors.New("text is not valid UTF-8")
 	}
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < 0x20:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return append(dst, '"'), nil
+	return item.AppendString(dst, s), nil
 }

@@ -96,11 +96,7 @@ func (c *committing) request(ctx context.Context, open []int, estimate units) (a
 		w := c.writes[i]
 		in.RequestItems[w.table] = append(in.RequestItems[w.table], w.request)
 	}
-	var out *dynamodb.BatchWriteItemOutput
-	err := s.try(ctx, func(ctx context.Context) (err error) {
-		out, err = s.db.BatchWriteItem(ctx, in)
-		return err
-	})
+	out, err := try(ctx, s, s.db.BatchWriteItem, in)
 	if err != nil {
 		s.settleAfter(err, estimate, nil)
 		return c.refused(ctx, open, err)

@@ -9,8 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/sluicehq/sluice/internal/awserror"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // keySchemas caches the names of the key attributes of tables, from Options or
@@ -18,31 +20,27 @@ import (
 type keySchemas struct {
 	ask func(ctx context.Context, table string) ([]string, error)
 
+	asking singleflight.Group // by table
 	mu     sync.Mutex
-	tables map[string]*keySchema // by the name or ARN that the caller used: two accounts may have the same names
+	tables map[string]keySchema // by the name or ARN that the caller used: two accounts may have the same names
 }
 
 type keySchema struct {
-	done  chan struct{} // closed when the fields below are set
-	names []string      // the partition key first
-	err   error
-
-	gaveUp bool // the context of the requester ended
-	given  bool // from Options: a bare name also covers ARNs with that name
+	names []string // the partition key first
+	given bool     // from Options: a bare name also covers ARNs with that name
 }
 
 // set stores the key attributes of a table, from Options or from the service.
 func (k *keySchemas) set(table string, names []string, given bool) {
-	done := make(chan struct{})
-	close(done)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.tables == nil {
-		k.tables = map[string]*keySchema{}
+		k.tables = map[string]keySchema{}
 	}
-	k.tables[table] = &keySchema{done: done, names: names, given: given}
-	if name := tableName(table); given && k.tables[name] == nil {
-		k.tables[name] = &keySchema{done: done, names: names}
+	k.tables[table] = keySchema{names, given}
+	name := tableName(table)
+	if _, ok := k.tables[name]; given && !ok {
+		k.tables[name] = keySchema{names: names}
 	}
 }
 
@@ -51,65 +49,40 @@ func (k *keySchemas) set(table string, names []string, given bool) {
 func (k *keySchemas) known(table string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if schema := k.schema(table); schema != nil {
-		select {
-		case <-schema.done:
-			return schema.names
-		default:
-		}
+	schema, ok := k.tables[table]
+	if byName := k.tables[tableName(table)]; !ok && byName.given {
+		return byName.names
 	}
-	return nil
-}
-
-// schema returns the entry of a table; k.mu is held.
-func (k *keySchemas) schema(table string) *keySchema {
-	schema := k.tables[table]
-	if byName := k.tables[tableName(table)]; schema == nil && byName != nil && byName.given {
-		return byName
-	}
-	return schema
+	return schema.names
 }
 
 // of returns the names of a table's key attributes. Concurrent callers share one
-// request. Errors are not cached.
+// request, which none of them cancels. Errors are not cached.
 func (k *keySchemas) of(ctx context.Context, table string) ([]string, error) {
-	for {
-		k.mu.Lock()
-		schema := k.schema(table)
-		if schema == nil {
-			schema = &keySchema{done: make(chan struct{})}
-			if k.tables == nil {
-				k.tables = map[string]*keySchema{}
-			}
-			k.tables[table] = schema
-			k.mu.Unlock()
-			return k.askFor(ctx, table, schema)
-		}
-		k.mu.Unlock()
-		select {
-		case <-schema.done:
-		case <-ctx.Done():
-			return nil, notSent(table, context.Cause(ctx))
-		}
-		if !schema.gaveUp {
-			return schema.names, schema.err
-		}
+	if names := k.known(table); names != nil {
+		return names, nil
 	}
-}
-
-func (k *keySchemas) askFor(ctx context.Context, table string, schema *keySchema) ([]string, error) {
-	schema.err = errors.New("dynamodb: DescribeTable ended its goroutine")
-	defer func() {
-		schema.gaveUp = ctx.Err() != nil && schema.err != nil
-		if schema.err != nil {
-			k.mu.Lock()
-			delete(k.tables, table)
-			k.mu.Unlock()
+	asked := k.asking.DoChan(table, func() (any, error) {
+		names := k.known(table)
+		if names != nil {
+			return names, nil
 		}
-		close(schema.done)
-	}()
-	schema.names, schema.err = k.ask(ctx, table)
-	return schema.names, schema.err
+		err := <-outcomes.Go(func() (err error) {
+			names, err = k.ask(context.WithoutCancel(ctx), table)
+			return err
+		})
+		if err == nil {
+			k.set(table, names, false)
+		}
+		return names, err
+	})
+	select {
+	case a := <-asked:
+		names, _ := a.Val.([]string)
+		return names, a.Err
+	case <-ctx.Done():
+		return nil, notSent(table, context.Cause(ctx))
+	}
 }
 
 // KeyNames returns the names of a table's key attributes, the partition key first,
@@ -121,8 +94,6 @@ func (s *Store) KeyNames(ctx context.Context, table string) ([]string, error) {
 
 // keyNames requests the key attributes of a table.
 func (s *Store) keyNames(ctx context.Context, table string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
-	defer cancel()
 	d, err := s.describe(ctx, table, s.opt.Attempts)
 	if err != nil {
 		if awserror.Of(err) == awserror.Denied {

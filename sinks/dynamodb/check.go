@@ -70,16 +70,10 @@ func sameNames(a, b []string) bool {
 }
 
 func (s *Store) describe(ctx context.Context, table string, attempts int) (*types.TableDescription, error) {
-	var out *dynamodb.DescribeTableOutput
-	err := s.retryUpTo(ctx, attempts, func(ctx context.Context) error {
-		return s.try(ctx, func(ctx context.Context) (err error) {
-			out, err = s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
-			return err
-		})
-	})
+	out, err := read(ctx, s, attempts, "DescribeTable", table, s.db.DescribeTable, &dynamodb.DescribeTableInput{TableName: &table})
 	switch {
 	case err != nil:
-		return nil, s.explain("DescribeTable", table, err)
+		return nil, err
 	case out.Table == nil:
 		return nil, &tableError{table, fmt.Errorf("DescribeTable was answered without a table %s", s.where)}
 	}

@@ -104,6 +104,9 @@ func value(v any) (_ types.AttributeValue, size int, _ error) {
 			return nil, 0, err
 		}
 		return &types.AttributeValueMemberN{Value: string(v)}, len(v), nil
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		digits := fmt.Sprint(v)
+		return &types.AttributeValueMemberN{Value: digits}, len(digits), nil
 	case item.Value:
 		av := sdkitem.Value(v)
 		if av == nil {
@@ -116,19 +119,7 @@ func value(v any) (_ types.AttributeValue, size int, _ error) {
 		}
 		return &types.AttributeValueMemberM{Value: sdkitem.Map(v)}, len(v.Raw()), nil
 	}
-	digits, ok := whole(v)
-	if !ok {
-		return nil, 0, fmt.Errorf("no attribute is made of a %T; want a string, a whole number, a json.Number, a bool, a []byte, nil, a dynamo.Strings, a item.Value or a sluice.Item", v)
-	}
-	return &types.AttributeValueMemberN{Value: digits}, len(digits), nil
-}
-
-func whole(v any) (digits string, ok bool) {
-	switch v.(type) {
-	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
-		return fmt.Sprint(v), true
-	}
-	return "", false
+	return nil, 0, fmt.Errorf("no attribute is made of a %T; want a string, a whole number, a json.Number, a bool, a []byte, nil, a dynamo.Strings, a item.Value or a sluice.Item", v)
 }
 
 func validNumber(n string) error {

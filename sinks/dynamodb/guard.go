@@ -34,16 +34,6 @@ func (s *Store) DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete) {
 	})
 }
 
-// enterGuarded waits for a request to be free.
-func (s *Store) enterGuarded(ctx context.Context) error {
-	select {
-	case s.guarded <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // guard is the Guard of one call. The nil guard permits everything.
 type guard struct {
 	may     func(context.Context) error

@@ -20,11 +20,7 @@ import (
 // Get reads the item with the key, consistently; a missing one is the absent Item.
 func (s *Store) Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error) {
 	in := &dynamodb.GetItemInput{TableName: &table, Key: sdkitem.Map(key), ConsistentRead: aws.Bool(true)}
-	var out *dynamodb.GetItemOutput
-	err := s.read(ctx, "GetItem", table, func(ctx context.Context) (err error) {
-		out, err = s.db.GetItem(ctx, in)
-		return err
-	})
+	out, err := read(ctx, s, s.opt.Attempts, "GetItem", table, s.db.GetItem, in)
 	if err != nil {
 		return sluice.Item{}, err
 	}
@@ -38,11 +34,7 @@ func (s *Store) Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) 
 	if err != nil {
 		return dynamo.Page{}, refuse(q.Table, fmt.Errorf("Query: %w", err))
 	}
-	var out *dynamodb.QueryOutput
-	err = s.read(ctx, "Query", q.Table, func(ctx context.Context) (err error) {
-		out, err = s.db.Query(ctx, in)
-		return err
-	})
+	out, err := read(ctx, s, s.opt.Attempts, "Query", q.Table, s.db.Query, in)
 	if err != nil {
 		return dynamo.Page{}, err
 	}
@@ -58,13 +50,6 @@ func (s *Store) Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) 
 		}
 	}
 	return page, nil
-}
-
-// read repeats a read while its error may be temporary, within Timeout.
-func (s *Store) read(ctx context.Context, call, table string, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
-	defer cancel()
-	return s.explain(call, table, s.retry(ctx, func(ctx context.Context) error { return s.try(ctx, try) }))
 }
 
 func (s *Store) item(table string, m map[string]types.AttributeValue) (sluice.Item, error) {

@@ -7,6 +7,8 @@ import (
 	"net"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
@@ -22,13 +24,9 @@ func mayBeDone(err error) bool {
 	return !errors.As(err, &network) || network.Op != "dial"
 }
 
-// retry repeats try with backoff while its error may be temporary, up to Attempts
+// retry repeats try with backoff while its error may be temporary, up to attempts
 // times. It returns the last error unchanged.
-func (s *Store) retry(ctx context.Context, try func(context.Context) error) error {
-	return s.retryUpTo(ctx, s.opt.Attempts, try)
-}
-
-func (s *Store) retryUpTo(ctx context.Context, attempts int, try func(context.Context) error) error {
+func (s *Store) retry(ctx context.Context, attempts int, try func(context.Context) error) error {
 	for n := 1; ; n++ {
 		err := try(ctx)
 		if err == nil || !awserror.Of(err).Passes() || n >= attempts || !s.pause(ctx, n) {
@@ -37,12 +35,26 @@ func (s *Store) retryUpTo(ctx context.Context, attempts int, try func(context.Co
 	}
 }
 
+// api is a method of the client.
+type api[In, Out any] func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
+
 // try gives one request a third of Timeout, so that a silently dead connection
 // leaves time for retries.
-func (s *Store) try(ctx context.Context, request func(context.Context) error) error {
+func try[In, Out any](ctx context.Context, s *Store, request api[In, Out], in *In) (*Out, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
 	defer cancel()
-	return request(ctx)
+	return request(ctx, in)
+}
+
+// read repeats a read while its error may be temporary, within Timeout.
+func read[In, Out any](ctx context.Context, s *Store, attempts int, call, table string, request api[In, Out], in *In) (out *Out, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
+	defer cancel()
+	err = s.retry(ctx, attempts, func(ctx context.Context) (err error) {
+		out, err = try(ctx, s, request, in)
+		return err
+	})
+	return out, s.explain(call, table, err)
 }
 
 // pause waits before try n+1, by backoff with full jitter. It returns false at

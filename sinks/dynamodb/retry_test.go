@@ -45,7 +45,7 @@ func TestRetry(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := budgeted(t, Options{Attempts: 4, Backoff: 100 * time.Millisecond})
 				start, tries := time.Now(), 0
-				err := s.retry(t.Context(), func(context.Context) error {
+				err := s.retry(t.Context(), s.opt.Attempts, func(context.Context) error {
 					tries++
 					return c.errs[min(tries, len(c.errs))-1]
 				})
@@ -66,13 +66,13 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
-		if err := s.retry(ctx, func(context.Context) error { return io.EOF }); err != io.EOF || time.Since(start) > time.Minute {
+		if err := s.retry(ctx, s.opt.Attempts, func(context.Context) error { return io.EOF }); err != io.EOF || time.Since(start) > time.Minute {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
 		start = time.Now()
-		if err := s.retry(ctx, func(context.Context) error { return io.EOF }); err != io.EOF || time.Since(start) != time.Minute {
+		if err := s.retry(ctx, s.opt.Attempts, func(context.Context) error { return io.EOF }); err != io.EOF || time.Since(start) != time.Minute {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})

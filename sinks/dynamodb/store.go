@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/internal/awsclient"
@@ -27,7 +28,7 @@ type Store struct {
 	shared *batch.Batcher[*batchWrite]
 	own    sync.Map // *batch.Batcher[*batchWrite] by table name: for tables with a budget or that were throttled
 
-	guarded chan struct{} // limits requests of DeleteGuarded with a condition
+	guarded *semaphore.Weighted // limits requests of DeleteGuarded with a condition
 
 	once *once
 
@@ -61,7 +62,7 @@ func New(cfg aws.Config, o Options) (*Store, error) {
 		s.keys.set(table, names, true)
 	}
 	s.newBatchers()
-	s.guarded = make(chan struct{}, s.opt.InFlight)
+	s.guarded = semaphore.NewWeighted(int64(s.opt.InFlight))
 	s.once = newOnce(s.transactOnce, func(err error) error { return s.explain("TransactWriteItems", "", err) }, s.opt)
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
@@ -106,12 +107,10 @@ func (s *Store) transact(ctx context.Context, in *dynamodb.TransactWriteItemsInp
 
 // eachTry is try for the SDK's retries.
 func (s *Store) eachTry(stack *middleware.Stack) error {
-	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("OneTry", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
-		err = s.try(ctx, func(ctx context.Context) (err error) {
-			out, m, err = next.HandleFinalize(ctx, in)
-			return err
-		})
-		return out, m, err
+	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("OneTry", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
+		defer cancel()
+		return next.HandleFinalize(ctx, in)
 	}), "Retry", middleware.After)
 }
 
@@ -130,6 +129,7 @@ func tableOf(t *types.TransactWriteItem) string {
 
 // repeated is an aws.Retryer with full jitter and without a quota.
 type repeated struct {
+	aws.NopRetryer
 	attempts int
 	backoff  time.Duration
 	again    func(error) bool
@@ -141,12 +141,6 @@ func (r repeated) MaxAttempts() int                { return r.attempts }
 func (r repeated) RetryDelay(attempt int, _ error) (time.Duration, error) {
 	return backoff.Full(r.backoff, r.backoff<<10, attempt), nil
 }
-
-func (r repeated) GetRetryToken(context.Context, error) (func(error) error, error) {
-	return func(error) error { return nil }, nil
-}
-
-func (r repeated) GetInitialToken() func(error) error { return func(error) error { return nil } }
 
 // reason is the meaning of one reason of a cancelled transaction.
 type reason uint8

@@ -33,11 +33,11 @@ func (s *Store) writeGuarded(ctx context.Context, op dynamo.Op, g *guard) error 
 		return &tableError{op.Table, err}
 	}
 	if op.Kind == dynamo.CheckOp {
-		return sluice.Permanent(fmt.Errorf("dynamodb: table %q: a Check writes nothing and has its place in Transact", op.Table))
+		return refuse(op.Table, errors.New("a Check writes nothing and has its place in Transact"))
 	}
 	o, err := convert(op)
 	if err != nil {
-		return sluice.Permanent(fmt.Errorf("dynamodb: table %q: %w", op.Table, err))
+		return refuse(op.Table, err)
 	}
 	// Wait for the budget before the time of the write begins.
 	estimate := units{op.Table: 1}
@@ -48,7 +48,7 @@ func (s *Store) writeGuarded(ctx context.Context, op dynamo.Op, g *guard) error 
 	defer cancel()
 	taken, lost := true, false
 	var held error
-	err = s.retry(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, s.opt.Attempts, func(ctx context.Context) error {
 		if !taken {
 			if err := s.take(ctx, estimate); err != nil {
 				return err
@@ -56,22 +56,18 @@ func (s *Store) writeGuarded(ctx context.Context, op dynamo.Op, g *guard) error 
 		}
 		taken = false
 		if g != nil {
-			if err := s.enterGuarded(ctx); err != nil {
+			if s.guarded.Acquire(ctx, 1) != nil {
 				s.settle(estimate, nil)
-				return err
+				return context.Cause(ctx)
 			}
-			defer func() { <-s.guarded }()
+			defer s.guarded.Release(1)
 			g.ask(ctx)
 			if held = g.refusal(); held != nil {
 				s.settle(estimate, nil)
 				return nil
 			}
 		}
-		var capacity []types.ConsumedCapacity
-		err := s.try(ctx, func(ctx context.Context) (err error) {
-			capacity, err = s.writeSingle(ctx, &o)
-			return err
-		})
+		capacity, err := s.writeSingle(ctx, &o)
 		s.settleAfter(err, estimate, capacity)
 		if lost && foundOwn(err, op) {
 			return nil
@@ -94,7 +90,7 @@ func (s *Store) writeSingle(ctx context.Context, o *operation) ([]types.Consumed
 	var capacity *types.ConsumedCapacity
 	switch o.kind {
 	case dynamo.PutOp:
-		out, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
+		out, err := try(ctx, s, s.db.PutItem, &dynamodb.PutItemInput{
 			TableName: &o.table, Item: o.item, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
 			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: total,
 		})
@@ -103,7 +99,7 @@ func (s *Store) writeSingle(ctx context.Context, o *operation) ([]types.Consumed
 		}
 		capacity = out.ConsumedCapacity
 	case dynamo.UpdateOp:
-		out, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		out, err := try(ctx, s, s.db.UpdateItem, &dynamodb.UpdateItemInput{
 			TableName: &o.table, Key: o.key, UpdateExpression: o.update, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
 			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: total,
 		})
@@ -112,7 +108,7 @@ func (s *Store) writeSingle(ctx context.Context, o *operation) ([]types.Consumed
 		}
 		capacity = out.ConsumedCapacity
 	default:
-		out, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		out, err := try(ctx, s, s.db.DeleteItem, &dynamodb.DeleteItemInput{
 			TableName: &o.table, Key: o.key, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
 			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: total,
 		})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/jsonscan"
@@ -24,8 +25,7 @@ type asked func(i int) *document.Op
 // answerReader reads a bulk response in place. It reads only what Sink needs. It
 // ignores "errors", because the status of each item decides.
 type answerReader struct {
-	b []byte
-	i int
+	jsonscan.Reader
 
 	index string // last index that differed from the requested one
 }
@@ -39,33 +39,17 @@ var (
 // have an item for each, in order, with its action and id. After an error, no
 // result counts.
 func parseAnswer(b []byte, op asked, results []result) error {
-	r := answerReader{b: b}
-	found := false
-	if err := r.expect('{'); err != nil {
-		return err
+	r := answerReader{Reader: jsonscan.Reader{B: b}}
+	end, found := r.answer(op, results)
+	switch {
+	case errors.Is(r.Err, errOrder):
+		return errOrder
+	case end < 0 || jsonscan.Space(b, end) < len(b):
+		return errAnswer
+	case !found:
+		return fmt.Errorf("%w: it has no items", errAnswer)
 	}
-	for n := 0; ; n++ {
-		name, err := r.member(n)
-		switch {
-		case err != nil:
-		case name == nil:
-			if !found {
-				return fmt.Errorf("%w: it has no items", errAnswer)
-			}
-			if r.space(); r.i < len(r.b) {
-				return errAnswer
-			}
-			return swapped(op, results)
-		case string(name) == "items":
-			found = true
-			err = r.items(op, results)
-		default:
-			err = r.skip()
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return swapped(op, results)
 }
 
 // swapped returns errOrder if two documents with one id came back under each
@@ -94,224 +78,172 @@ func swapped(op asked, results []result) error {
 	return nil
 }
 
-func (r *answerReader) items(op asked, results []result) error {
-	if err := r.expect('['); err != nil {
-		return err
-	}
-	for n := 0; ; n++ {
-		more, err := r.element(n)
+func (r *answerReader) answer(op asked, results []result) (end int, found bool) {
+	more, i := r.Open(jsonscan.Space(r.B, 0))
+	for more {
+		name, v := r.Name(i)
 		switch {
-		case err != nil:
-			return err
+		case v < 0:
+			return v, found
+		case string(name) == "items":
+			i, found = r.items(v, op, results), true
+		default:
+			i = r.skip(v)
+		}
+		more, i = r.More(i)
+	}
+	return i, found
+}
+
+// disorder notes that the response does not fit the request.
+func (r *answerReader) disorder() int {
+	r.Err = errOrder
+	return -1
+}
+
+func (r *answerReader) items(i int, op asked, results []result) int {
+	b := r.B
+	if b[i] != '[' {
+		return r.Fail(i, "items is not an array")
+	}
+	i++
+	for n := 0; ; n++ {
+		if i = jsonscan.Space(b, i); i >= len(b) {
+			return r.Fail(i, "unexpected end")
+		}
+		more := b[i] != ']'
+		if more && n > 0 {
+			if b[i] != ',' {
+				return r.Fail(i, "missing comma")
+			}
+			if i = jsonscan.Space(b, i+1); i < len(b) && b[i] == ']' {
+				return r.Fail(i, "an item is expected")
+			}
+		}
+		switch {
 		case more != (n < len(results)):
-			return errOrder
+			return r.disorder()
 		case !more:
-			return nil
+			return i + 1
 		}
 		results[n] = result{}
-		if err := r.item(op(n), &results[n]); err != nil {
-			return err
+		if i = r.item(i, op(n), &results[n]); i < 0 {
+			return i
 		}
 	}
 }
 
 // item reads {"index":{…}}.
-func (r *answerReader) item(op *document.Op, res *result) error {
-	if err := r.expect('{'); err != nil {
-		return err
+func (r *answerReader) item(i int, op *document.Op, res *result) int {
+	more, i := r.Open(i)
+	if i < 0 {
+		return i
 	}
-	action, err := r.member(0)
-	if err != nil {
-		return err
+	if !more {
+		return r.disorder()
 	}
-	if action == nil || string(action) != op.Action.String() {
-		return errOrder
+	action, v := r.Name(i)
+	if v < 0 {
+		return v
 	}
-	if err := r.outcome(op, res); err != nil {
-		return err
+	if string(action) != op.Action.String() {
+		return r.disorder()
 	}
-	if more, err := r.member(1); more != nil || err != nil {
-		return errOrder
+	if more, i = r.More(r.outcome(v, op, res)); more {
+		return r.disorder()
 	}
-	return nil
+	return i
 }
 
-func (r *answerReader) outcome(op *document.Op, res *result) error {
-	if err := r.expect('{'); err != nil {
-		return err
-	}
+func (r *answerReader) outcome(i int, op *document.Op, res *result) int {
 	byID := false
-	for n := 0; ; n++ {
-		name, err := r.member(n)
-		if err != nil {
-			return err
-		}
-		if name == nil {
-			break
+	more, i := r.Open(i)
+	for more {
+		name, v := r.Name(i)
+		if v < 0 {
+			return v
 		}
 		switch string(name) {
 		case "_id":
-			if byID = r.is(op.ID); !byID {
-				return errOrder
+			if i, byID = r.is(v, op.ID); !byID {
+				return r.disorder()
 			}
 		case "_index":
-			err = r.indexName(op, res)
+			i = r.indexName(v, op, res)
 		case "status":
-			res.status, err = r.number()
+			var status int64
+			if status, i = r.whole(v); r.B[v] == '-' || status > 1_000_000 {
+				return r.Fail(v, "status")
+			}
+			res.status = int(status)
 		case "_seq_no":
-			res.revision.SeqNo, err = r.whole()
+			res.revision.SeqNo, i = r.whole(v)
 		case "_primary_term":
-			res.revision.PrimaryTerm, err = r.whole()
+			res.revision.PrimaryTerm, i = r.whole(v)
 		case "error":
-			err = r.failure(res)
+			i = r.failure(v, res)
 		default:
-			err = r.skip()
+			i = r.skip(v)
 		}
-		if err != nil {
-			return err
-		}
+		more, i = r.More(i)
 	}
-	if !byID {
-		return errOrder
+	if i >= 0 && !byID {
+		return r.disorder()
 	}
-	return nil
+	return i
 }
 
-func (r *answerReader) indexName(op *document.Op, res *result) (err error) {
-	if r.is(op.Index) {
-		return nil
+func (r *answerReader) indexName(v int, op *document.Op, res *result) int {
+	end, ok := r.is(v, op.Index)
+	if ok {
+		return end
 	}
-	if r.index == "" || !r.is(r.index) {
-		if r.index, err = r.text(); err != nil {
-			return err
-		}
+	if end, ok = r.is(v, r.index); r.index == "" || !ok {
+		r.index, end = r.text(v)
 	}
 	res.index = r.index
-	return nil
+	return end
 }
 
 // failure reads an item's error: an object, or text in older versions.
-func (r *answerReader) failure(res *result) (err error) {
-	switch r.space() {
+func (r *answerReader) failure(v int, res *result) int {
+	switch r.B[v] {
 	case '"':
-		res.reason, err = r.text()
-		return err
+		res.reason, v = r.text(v)
+		return v
 	case '{':
-		r.i++
 	default:
-		return r.skip()
+		return r.skip(v)
 	}
-	for n := 0; ; n++ {
-		name, err := r.member(n)
+	more, i := r.Open(v)
+	for more {
+		name, v := r.Name(i)
 		switch {
-		case err != nil || name == nil:
-			return err
-		case string(name) == "type" && r.space() == '"':
-			res.typ, err = r.text()
-		case string(name) == "reason" && r.space() == '"':
-			res.reason, err = r.text()
+		case v < 0:
+			return v
+		case string(name) == "type" && r.B[v] == '"':
+			res.typ, i = r.text(v)
+		case string(name) == "reason" && r.B[v] == '"':
+			res.reason, i = r.text(v)
 		default:
-			err = r.skip()
+			i = r.skip(v)
 		}
-		if err != nil {
-			return err
-		}
+		more, i = r.More(i)
 	}
+	return i
 }
 
-// space steps over white space and returns the next byte; 0 at the end.
-func (r *answerReader) space() byte {
-	for r.i < len(r.b) {
-		switch c := r.b[r.i]; c {
-		case ' ', '\n', '\t', '\r':
-			r.i++
-		default:
-			return c
-		}
+// is reports whether the value at v is the string s, and returns the offset after it.
+func (r *answerReader) is(v int, s string) (end int, ok bool) {
+	b := r.B
+	if end = v + 1 + len(s); end < len(b) && b[v] == '"' && b[end] == '"' && string(b[v+1:end]) == s && plain(s) {
+		return end + 1, true
 	}
-	return 0
-}
-
-func (r *answerReader) expect(c byte) error {
-	if r.space() != c {
-		return errAnswer
+	if end = r.skip(v); end < 0 || bytes.IndexByte(b[v:end], '\\') < 0 {
+		return end, false
 	}
-	r.i++
-	return nil
-}
-
-// member steps to the n-th member of an object whose brace has been read, and
-// returns its name without unescaping; nil after the last. Read its value before
-// the next member.
-func (r *answerReader) member(n int) (name []byte, err error) {
-	c := r.space()
-	if c == '}' {
-		r.i++
-		return nil, nil
-	}
-	if n > 0 {
-		if c != ',' {
-			return nil, errAnswer
-		}
-		r.i++
-		c = r.space()
-	}
-	if c != '"' {
-		return nil, errAnswer
-	}
-	if name, err = r.quoted(); err != nil {
-		return nil, err
-	}
-	return name[1 : len(name)-1], r.expect(':')
-}
-
-// element steps to the n-th element of an array whose bracket has been read, and
-// reports whether it exists.
-func (r *answerReader) element(n int) (bool, error) {
-	switch c := r.space(); {
-	case c == ']':
-		r.i++
-		return false, nil
-	case n == 0:
-		return true, nil
-	case c != ',':
-		return false, errAnswer
-	}
-	r.i++
-	if r.space() == ']' {
-		return false, errAnswer
-	}
-	return true, nil
-}
-
-// quoted steps over a string and returns it with its quotes.
-func (r *answerReader) quoted() ([]byte, error) {
-	from := r.i
-	if err := r.skip(); err != nil {
-		return nil, err
-	}
-	return r.b[from:r.i], nil
-}
-
-// is steps over the string if it equals s, and reports whether it does.
-func (r *answerReader) is(s string) bool {
-	if r.space() != '"' {
-		return false
-	}
-	at, end := r.i, r.i+1+len(s)
-	if end < len(r.b) && r.b[end] == '"' && string(r.b[at+1:end]) == s && plain(s) {
-		r.i = end + 1
-		return true
-	}
-	quoted, err := r.quoted()
-	if err == nil && bytes.IndexByte(quoted, '\\') >= 0 {
-		r.i = at
-		if text, err := r.text(); err == nil && text == s {
-			return true
-		}
-	}
-	r.i = at
-	return false
+	text, end := r.text(v)
+	return end, end >= 0 && text == s
 }
 
 // plain reports whether s needs no escapes in JSON.
@@ -324,59 +256,38 @@ func plain(s string) bool {
 	return true
 }
 
-// text reads a string.
-func (r *answerReader) text() (string, error) {
-	if r.space() != '"' {
-		return "", errAnswer
+// text reads the string at v.
+func (r *answerReader) text(v int) (s string, end int) {
+	if end = r.skip(v); end < 0 || r.B[v] != '"' || json.Unmarshal(r.B[v:end], &s) != nil {
+		return "", r.Fail(v, "not a string")
 	}
-	quoted, err := r.quoted()
+	return s, end
+}
+
+// whole reads the integer at v. A negative one, such as the seq_no -2 of an item that
+// was not written, counts as 0.
+func (r *answerReader) whole(v int) (n int64, end int) {
+	if end = r.skip(v); end < 0 || r.B[v] == '-' {
+		return 0, end
+	}
+	n, err := strconv.ParseInt(string(r.B[v:end]), 10, 64)
 	if err != nil {
-		return "", err
+		return 0, r.Fail(v, "not an integer")
 	}
-	var s string
-	if json.Unmarshal(quoted, &s) != nil {
-		return "", errAnswer
-	}
-	return s, nil
+	return n, end
 }
 
-func (r *answerReader) number() (int, error) {
-	negative := r.space() == '-'
-	n, err := r.whole()
-	if n > 1_000_000 || negative {
-		return 0, errAnswer
+// skip checks the value at v and returns the offset after it. An unused value must
+// still be JSON: otherwise the response is not the cluster's, or incomplete, and its
+// statuses do not count. Text is accepted like in encoding/json: a reason may be cut
+// within a character.
+func (r *answerReader) skip(v int) int {
+	end, wrong := jsonscan.Value(r.B, v)
+	if wrong == "" {
+		return end
 	}
-	return int(n), err
-}
-
-// whole reads an integer of 0 or more. Other numbers, such as the seq_no -2 of an
-// item that was not written, are errors or skipped.
-func (r *answerReader) whole() (int64, error) {
-	if r.space() == '-' {
-		return 0, r.skip()
+	if end = jsonscan.Loose(r.B, v); end < 0 || !json.Valid(r.B[v:end]) {
+		return r.Fail(v, wrong)
 	}
-	from, n := r.i, int64(0)
-	for r.i < len(r.b) && r.b[r.i]-'0' <= 9 && n < 1e17 {
-		n = n*10 + int64(r.b[r.i]-'0')
-		r.i++
-	}
-	if r.i == from || r.b[from] == '0' && r.i > from+1 {
-		return 0, errAnswer
-	}
-	return n, nil
-}
-
-// skip steps over an unused value. It must still be JSON: otherwise the response
-// is not the cluster's, or incomplete, and its statuses do not count. Text is
-// accepted like in encoding/json: a reason may be cut within a character.
-func (r *answerReader) skip() error {
-	r.space()
-	end, wrong := jsonscan.Value(r.b, r.i)
-	if wrong != "" {
-		if end = jsonscan.Loose(r.b, r.i); end < 0 || !json.Valid(r.b[r.i:end]) {
-			return errAnswer
-		}
-	}
-	r.i = end
-	return nil
+	return end
 }

@@ -40,10 +40,7 @@ func Connect(c Connection) (*Client, error) {
 
 // connect is Connect for a validated Connection, over base.
 func connect(c Connection, base http.RoundTripper) (*Client, error) {
-	urls, err := c.urls()
-	if err != nil {
-		return nil, err
-	}
+	urls := c.urls()
 	w := &wire{base: base, hosts: newHosts(urls)}
 	if c.AWS != nil {
 		w.sign = signer(*c.AWS, c.Service)

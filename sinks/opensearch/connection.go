@@ -133,16 +133,12 @@ func (c Connection) Exposed() (exposed []int) {
 }
 
 // urls returns the validated URLs.
-func (c Connection) urls() ([]*url.URL, error) {
-	var urls []*url.URL
-	for i, text := range c.URLs {
-		u, err := url.Parse(strings.TrimRight(text, "/"))
-		if err != nil {
-			return nil, fmt.Errorf("opensearch: Connection.URLs[%d] is no URL", i)
-		}
+func (c Connection) urls() (urls []*url.URL) {
+	for _, text := range c.URLs {
+		u, _ := url.Parse(strings.TrimRight(text, "/")) // validated
 		urls = append(urls, u)
 	}
-	return urls, nil
+	return urls
 }
 
 // roundTripper returns the transport for requests.

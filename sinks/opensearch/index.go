@@ -178,16 +178,19 @@ func (c *Indices) Refresh(ctx context.Context, index string) error {
 
 // Count makes an index' documents searchable, and counts them.
 func (c *Indices) Count(ctx context.Context, index, markField string) (int64, error) {
+	if markField == "" {
+		return c.count(ctx, index, nil)
+	}
+	return c.count(ctx, index, map[string]any{"query": noTombstones(markField)})
+}
+
+func (c *Indices) count(ctx context.Context, index string, in any) (int64, error) {
 	if err := c.Refresh(ctx, index); err != nil {
 		return 0, err
 	}
 	var out struct {
 		Count  int64
 		Shards struct{ Failed int } `json:"_shards"`
-	}
-	var in any
-	if markField != "" {
-		in = map[string]any{"query": noTombstones(markField)}
 	}
 	err := c.c.Call(ctx, http.MethodPost, "/"+url.PathEscape(index)+"/_count", in, &out)
 	if err == nil && out.Shards.Failed > 0 {
@@ -236,6 +239,6 @@ func (c *Indices) Delete(ctx context.Context, index string) error {
 }
 
 func isMissing(err error) bool {
-	var status *StatusError
-	return errors.As(err, &status) && status.Status == http.StatusNotFound
+	status, ok := errors.AsType[*StatusError](err)
+	return ok && status.Status == http.StatusNotFound
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/backoff"
@@ -108,16 +109,11 @@ func (c *Indices) applyIndex(ctx context.Context, f file, o IndexOptions) (*diff
 
 // makeIndex makes the first index behind an alias, in one request with it.
 func (c *Indices) makeIndex(ctx context.Context, f file, o IndexOptions, flat map[string]string) (made bool, err error) {
-	body := map[string]any{"settings": o.complete(flat), "aliases": map[string]any{f.name: struct{}{}}}
-	if m, ok := f.body["mappings"]; ok {
-		body["mappings"] = m
+	body, alias := o.indexBody(f, flat), map[string]any{}
+	if marks := o.Marks[f.name]; marks != nil && !marks.plain {
+		alias["filter"] = marks.filter()
 	}
-	if marks := o.Marks[f.name]; marks != nil {
-		body["mappings"] = marks.complete(jsonObject(f.body["mappings"]))
-		if !marks.plain {
-			body["aliases"] = map[string]any{f.name: map[string]any{"filter": marks.filter()}}
-		}
-	}
+	body["aliases"] = map[string]any{f.name: alias}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return false, err
@@ -151,52 +147,43 @@ func (c *Indices) diffIndex(ctx context.Context, index string, flat map[string]s
 		field = marks.field // whether it is there, Marks.Check says
 	}
 	delete(jsonObject(is["properties"]), field)
-	full := &fullFields{c: c, ctx: ctx, path: path}
-	d := diffMapping("mappings", "", mappings, is, full.of)
-	return d, full.err
+	var failed error
+	full := sync.OnceValue(func() (fields map[string]map[string]any) {
+		fields, failed = c.fullFields(ctx, path)
+		return fields
+	})
+	d := diffMapping("mappings", "", mappings, is, func(field string) map[string]any { return full()[field] })
+	return d, failed
 }
 
-// fullFields asks for all parameters of all fields when one is asked for.
-type fullFields struct {
-	c      *Indices
-	ctx    context.Context // of the one call of diffIndex
-	path   string
-	fields map[string]map[string]any
-	err    error
-}
-
-func (f *fullFields) of(field string) map[string]any {
-	if f.fields == nil {
-		f.fields = map[string]map[string]any{}
-		var out map[string]struct {
-			Mappings map[string]struct{ Mapping map[string]map[string]any }
+// fullFields returns all parameters of all fields. It asks again for a while as long as
+// there is no answer: an index that has just been made has no shard yet that could give
+// it.
+func (c *Indices) fullFields(ctx context.Context, path string) (map[string]map[string]any, error) {
+	var out map[string]struct {
+		Mappings map[string]struct{ Mapping map[string]map[string]any }
+	}
+	for attempt := 1; ; attempt++ {
+		err := c.c.Call(ctx, http.MethodGet, path+"/_mapping/field/*?include_defaults=true", nil, &out)
+		if err == nil {
+			break
 		}
-		if f.err = f.ask(&out); f.err != nil {
-			return nil
+		if !isMissing(err) || attempt == 20 {
+			return nil, err
 		}
-		for _, index := range out {
-			for name, field := range index.Mappings {
-				for _, parameters := range field.Mapping {
-					f.fields[name] = parameters
-				}
+		if err := backoff.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	fields := map[string]map[string]any{}
+	for _, index := range out {
+		for name, field := range index.Mappings {
+			for _, parameters := range field.Mapping {
+				fields[name] = parameters
 			}
 		}
 	}
-	return f.fields[field]
-}
-
-// ask asks again for a while as long as there is no answer: an index that has
-// just been made has no shard yet that could give it.
-func (f *fullFields) ask(out any) error {
-	for attempt := 1; ; attempt++ {
-		err := f.c.c.Call(f.ctx, http.MethodGet, f.path+"/_mapping/field/*?include_defaults=true", nil, out)
-		if !isMissing(err) || attempt == 20 {
-			return err
-		}
-		if err := backoff.Sleep(f.ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
+	return fields, nil
 }
 
 // applyTemplate makes an index template, or compares it.

@@ -158,12 +158,17 @@ func IndexBody(fsys fs.FS, alias string, o IndexOptions) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opensearch: %s: %w", f.path, err)
 	}
-	body := map[string]any{"settings": o.withDefaults().complete(flat)}
+	return json.Marshal(o.withDefaults().indexBody(f, flat))
+}
+
+// indexBody returns the settings and mappings of the index of a file.
+func (o IndexOptions) indexBody(f file, flat map[string]string) map[string]any {
+	body := map[string]any{"settings": o.complete(flat)}
 	if m, ok := f.body["mappings"]; ok {
 		body["mappings"] = m
 	}
-	if marks := o.Marks[alias]; marks != nil {
+	if marks := o.Marks[f.name]; marks != nil {
 		body["mappings"] = marks.complete(jsonObject(f.body["mappings"]))
 	}
-	return json.Marshal(body)
+	return body
 }

@@ -211,20 +211,8 @@ func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
 
 // make creates the index behind an alias.
 func (m *Marks) make(ctx context.Context, name string) error {
-	mappings := map[string]any{"properties": m.properties(), "_meta": map[string]any{metaVersions: m.says()}}
-	alias := map[string]any{}
-	if !m.plain {
-		alias["filter"] = m.filter()
-	}
-	body, err := json.Marshal(map[string]any{
-		"settings": IndexOptions{}.withDefaults().complete(map[string]string{}),
-		"mappings": mappings,
-		"aliases":  map[string]any{name: alias},
-	})
-	if err != nil {
-		return err
-	}
-	_, err = m.c.Create(ctx, name+"-000001", body)
+	o := IndexOptions{Marks: map[string]*Marks{name: m}}.withDefaults()
+	_, err := m.c.makeIndex(ctx, file{name: name}, o, map[string]string{})
 	return err
 }
 

@@ -27,18 +27,10 @@ func newSeries(m metrics.Meter) series {
 }
 
 // ofDocument counts an operation by its index.
-func ofDocument(s *metrics.Series, op *document.Op) {
-	if s != nil {
-		s.Add(1, op.IndexLabel())
-	}
-}
+func ofDocument(s *metrics.Series, op *document.Op) { s.Add(1, op.IndexLabel()) }
 
 // ofError counts an error by its index and type.
-func ofError(s *metrics.Series, e *document.Error) {
-	if s != nil {
-		s.Add(1, e.IndexLabel(), e.Type)
-	}
-}
+func ofError(s *metrics.Series, e *document.Error) { s.Add(1, e.IndexLabel(), e.Type) }
 
 // requested counts a request; err is its error as a whole.
 func (s series) requested(bytes int, took time.Duration, err error) {

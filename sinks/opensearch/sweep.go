@@ -53,17 +53,12 @@ func (m *Marks) CountTombstones(ctx context.Context, name string) (int, error) {
 	if err != nil || d == nil {
 		return 0, err
 	}
-	if err := m.c.Refresh(ctx, d.index); err != nil {
-		return 0, err
-	}
-	var out struct{ Count int }
 	// The index itself: its alias hides them.
-	path := "/" + url.PathEscape(d.index) + "/_count"
-	in := map[string]any{"query": map[string]any{"exists": map[string]any{"field": m.field + ".deleted"}}}
-	if err := m.c.c.Call(ctx, http.MethodPost, path, in, &out); err != nil {
+	n, err := m.c.count(ctx, d.index, map[string]any{"query": map[string]any{"exists": map[string]any{"field": m.field + ".deleted"}}})
+	if err != nil {
 		return 0, fmt.Errorf("opensearch: counting the tombstones of %s: %w", name, err)
 	}
-	return out.Count, nil
+	return int(n), nil
 }
 
 // tombstones returns deletions of some tombstones.

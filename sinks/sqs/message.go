@@ -128,6 +128,11 @@ type entry struct {
 	// message that failed; nil for a Send. Commits of one SendAll run one after
 	// another.
 	behind map[string]error
+
+	// Of its commit.
+	tries int
+	err   error // of the last try; nil: the queue has it, or it was not tried
+	again bool  // refused temporarily: retry in this commit
 }
 
 func newEntry(m *sluice.Message, fifo bool) *entry {

@@ -16,21 +16,14 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 )
 
-// result is the result of one entry of a request.
-type result struct {
-	err   error // nil: the queue has it
-	again bool  // refused temporarily: retry in this commit
-}
-
-// request sends entries once and matches the results. The client itself retries
+// request sends entries once and sets their results. The client itself retries
 // temporary failures of whole requests (network, throttling).
-func (q *Queue) request(ctx context.Context, url string, entries []*entry) []result {
+func (q *Queue) request(ctx context.Context, url string, entries []*entry) {
 	if requests := q.fitting(entries); len(requests) > 1 {
-		var results []result
 		for _, one := range requests {
-			results = append(results, q.request(ctx, url, one)...)
+			q.request(ctx, url, one)
 		}
-		return results
+		return
 	}
 	in := &awssqs.SendMessageBatchInput{QueueUrl: &url, Entries: make([]types.SendMessageBatchRequestEntry, len(entries))}
 	for i, e := range entries {
@@ -38,65 +31,61 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) []res
 		in.Entries[i].Id = aws.String(strconv.Itoa(i))
 	}
 	out, err := q.client.SendMessageBatch(ctx, in)
-	results := make([]result, len(entries))
 	if err == nil {
-		lower(&q.maxMessage, reconcile(results, out))
-	} else {
-		if limit := limitIn(err.Error()); limit > 0 {
-			lower(&q.maxRequest, limit)
-			lower(&q.maxMessage, limit)
-		}
-		for i := range results {
-			results[i].err = q.explain("SendMessageBatch", err)
-		}
+		lower(&q.maxMessage, reconcile(entries, out))
+		return
+	}
+	if limit := limitIn(err.Error()); limit > 0 {
+		lower(&q.maxRequest, limit)
+		lower(&q.maxMessage, limit)
+	}
+	for _, e := range entries {
+		e.err, e.again = q.explain("SendMessageBatch", err), false
 	}
 	switch {
-	case err == nil || !ofContent(err):
+	case !ofContent(err):
 	case len(q.fitting(entries)) > 1:
-		return q.request(ctx, url, entries) // with the limit just learned
+		q.request(ctx, url, entries) // with the limit just learned
 	case len(entries) > 1:
 		// One entry fails the whole request: search for it.
 		half := len(entries) / 2
-		return append(q.request(ctx, url, entries[:half]), q.request(ctx, url, entries[half:])...)
+		q.request(ctx, url, entries[:half])
+		q.request(ctx, url, entries[half:])
 	case neverTaken(err):
-		results[0].err = sluice.Permanent(results[0].err)
+		entries[0].err = sluice.Permanent(entries[0].err)
 	}
-	return results
 }
 
-// reconcile fills results from a response with status 200, which may still refuse
+// reconcile sets the results of a response with status 200, which may still refuse
 // messages or omit some. It returns the message limit in a refusal; 0 if it has
 // none.
-func reconcile(results []result, out *awssqs.SendMessageBatchOutput) (limit int64) {
-	for i := range results {
-		results[i] = result{errors.New("SQS answered the request, but said nothing about this message"), true}
+func reconcile(entries []*entry, out *awssqs.SendMessageBatchOutput) (limit int64) {
+	for _, e := range entries {
+		e.err, e.again = errors.New("SQS answered the request, but said nothing about this message"), true
 	}
-	index := func(id *string) (int, bool) {
-		i, err := strconv.Atoi(aws.ToString(id))
-		return i, err == nil && i >= 0 && i < len(results)
+	find := func(id *string) *entry {
+		if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < len(entries) {
+			return entries[i]
+		}
+		return new(entry) // of no message
 	}
 	for _, s := range out.Successful {
-		if i, ok := index(s.Id); ok {
-			results[i] = result{}
-		}
+		e := find(s.Id)
+		e.err, e.again = nil, false
 	}
 	for _, f := range out.Failed {
-		i, ok := index(f.Id)
-		if !ok {
-			continue
-		}
 		code, message := aws.ToString(f.Code), aws.ToString(f.Message)
 		if n := limitIn(message); n > 0 {
 			limit = n
 		}
-		err := fmt.Errorf("SQS refused the message: %s: %s", code, message)
-		if f.SenderFault && !ofQueue(code) && !wantsDeduplication(message) {
-			results[i] = result{sluice.Permanent(err), false}
-		} else {
-			if awserror.OfCode(code) == awserror.Throttled {
-				err = sluice.Overloaded(err)
-			}
-			results[i] = result{err, true}
+		e, err := find(f.Id), fmt.Errorf("SQS refused the message: %s: %s", code, message)
+		switch {
+		case f.SenderFault && !ofQueue(code) && !wantsDeduplication(message):
+			e.err, e.again = sluice.Permanent(err), false
+		case awserror.OfCode(code) == awserror.Throttled:
+			e.err, e.again = sluice.Overloaded(err), true
+		default:
+			e.err, e.again = err, true
 		}
 	}
 	return limit
