@@ -2,4 +2,4 @@
 
 package flow
 
-const defaultSeeds = 1000
+const defaultSeeds = 500

@@ -3,4 +3,4 @@
 package flow
 
 // The race detector makes a history ten times as slow: most run without it.
-const defaultSeeds = 150
+const defaultSeeds = 100

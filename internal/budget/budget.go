@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Bucket fills with its rate, up to a second's worth. A caller that finds it
@@ -20,6 +18,7 @@ import (
 // safe for concurrent use.
 type Bucket struct {
 	turn chan struct{} // held by the first caller of the queue
+	back chan struct{} // wakes it: units came back, or the rate is another
 
 	mu    sync.Mutex
 	rate  float64 // units a second
@@ -29,7 +28,7 @@ type Bucket struct {
 
 // New returns a full bucket; rate is in units a second and more than 0.
 func New(rate float64) *Bucket {
-	return &Bucket{rate: rate, turn: make(chan struct{}, 1), level: max(rate, 1), at: time.Now()}
+	return &Bucket{rate: rate, turn: make(chan struct{}, 1), back: make(chan struct{}, 1), level: max(rate, 1), at: time.Now()}
 }
 
 // Rate returns the units that flow in a second.
@@ -45,6 +44,7 @@ func (b *Bucket) SetRate(rate float64) {
 	defer b.mu.Unlock()
 	b.fill()
 	b.rate = rate
+	b.wake()
 }
 
 // Take takes n units: at once if the bucket has any and nobody waits. On an error,
@@ -67,8 +67,11 @@ func (b *Bucket) Take(ctx context.Context, n float64) error {
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
 			return fmt.Errorf("the next %v are taken, and the deadline is before: %w", wait.Round(time.Millisecond), context.DeadlineExceeded)
 		}
-		if err := backoff.Sleep(ctx, wait); err != nil {
-			return err
+		select {
+		case <-time.After(wait):
+		case <-b.back:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -91,6 +94,17 @@ func (b *Bucket) Add(n float64) {
 	defer b.mu.Unlock()
 	b.fill()
 	b.level += n
+	if n > 0 {
+		b.wake()
+	}
+}
+
+// wake lets the first caller look again, or the next one look twice.
+func (b *Bucket) wake() {
+	select {
+	case b.back <- struct{}{}:
+	default:
+	}
 }
 
 // fill adds the units earned since the last fill. The bucket keeps at most a

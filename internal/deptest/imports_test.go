@@ -69,7 +69,7 @@ var rules = []rule{
 	{pkgs: "internal/accounts", ours: []string{"internal/awsclient", "internal/awserror"}},
 	{pkgs: "internal/accounts/ststest"},
 	{pkgs: "internal/awserror"},
-	{pkgs: "internal/budget", ours: []string{"internal/backoff"}, stdOnly: true},
+	{pkgs: "internal/budget", stdOnly: true},
 	{pkgs: "internal/backoff", stdOnly: true},
 	{pkgs: "internal/buildversion"},
 	{pkgs: "internal/access", stdOnly: true},

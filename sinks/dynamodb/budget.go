@@ -68,13 +68,6 @@ func (s *Store) take(ctx context.Context, estimate units) error {
 // The response has it if the request set ReturnConsumedCapacity. Without a
 // response, consumed is nil.
 func (s *Store) settle(estimate units, consumed []types.ConsumedCapacity) {
-	if len(s.budget.buckets) > 0 {
-		for table, n := range estimate {
-			if b := s.budget.of(table); b != nil {
-				b.Add(n)
-			}
-		}
-	}
 	for _, c := range consumed {
 		if c.TableName == nil || c.CapacityUnits == nil {
 			continue
@@ -83,6 +76,11 @@ func (s *Store) settle(estimate units, consumed []types.ConsumedCapacity) {
 			b.Add(-*c.CapacityUnits)
 		}
 		s.consumed.Add(*c.CapacityUnits, *c.TableName)
+	}
+	for table, n := range estimate { // last: who waits must not have units that are consumed
+		if b := s.budget.of(table); b != nil {
+			b.Add(n)
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func TestFleetOfAnyWorkRests(t *testing.T) {
 	if localtest.Elsewhere(t) { // hours
 		return
 	}
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 1))
