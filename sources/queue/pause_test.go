@@ -31,13 +31,17 @@ func TestPausedRoute(t *testing.T) {
 		if log := w.logged(); strings.Contains(log, "somebody else may have it") {
 			t.Error(log)
 		}
+		if m := w.stub.find("jobs-001"); m.received != 2 {
+			t.Errorf("received %d times", m.received)
+		}
 		begin := time.Now()
 		w.end()
 		if took := time.Since(begin); took > time.Minute {
 			t.Errorf("the end took %v", took)
 		}
-		if m := w.stub.find("jobs-001"); m.gone || m.visible.After(time.Now()) || m.received != 2 {
-			t.Errorf("deleted %v, hidden for another %v, received %d times", m.gone, time.Until(m.visible), m.received)
+		// A last receive may still answer with it, and it goes back once more.
+		if m := w.stub.find("jobs-001"); m.gone || m.visible.After(time.Now()) {
+			t.Errorf("deleted %v, hidden for another %v", m.gone, time.Until(m.visible))
 		}
 		w.startRoutes(Options{Group: g}, m)
 		pass(time.Hour)
