@@ -72,7 +72,7 @@ func wrong(expr string, known map[string][]string, source string) (all []string)
 }
 
 // promSource is the code that has the values of outcome and state: metrics/prom,
-// and the states of routes.
+// and the results of records and the states of routes.
 func promSource(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "metrics/prom/*.go"))
@@ -80,7 +80,7 @@ func promSource(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var all strings.Builder
-	all.WriteString(read(t, root, "flow/route.go"))
+	all.WriteString(read(t, root, "flow/route.go") + read(t, root, "flow/options.go"))
 	for _, f := range files {
 		if !strings.HasSuffix(f, "_test.go") {
 			all.WriteString(read(t, f))
