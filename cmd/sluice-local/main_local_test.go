@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -124,6 +125,9 @@ func TestEndsInOrder(t *testing.T) {
 	localtest.DynamoDB(t)
 	localtest.SQS(t)
 	bin := programs(t)
+	// Under nohup this process ignores the signal, and what it starts would, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
 	for _, tt := range []struct {
 		until string // the output is read, and then closed
 		hang  bool
