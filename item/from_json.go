@@ -110,3 +110,9 @@ func appendValue(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
 	}
 	return append(dst, `{"NULL":true}`...), nil
 }
+
+// appendString appends s as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	quoted, _ := json.Marshal(s) // never fails; invalid UTF-8 becomes U+FFFD
+	return append(dst, quoted...)
+}

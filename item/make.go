@@ -3,7 +3,6 @@ package item
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,7 +38,8 @@ func Map(name string, value Item) Attribute {
 }
 
 func quoted(name string, kind Kind, text string) Attribute {
-	return Attribute{name, kind, string(appendString(nil, text))}
+	var buf [64]byte
+	return Attribute{name, kind, string(AppendString(buf[:0], text))}
 }
 
 func attributeOf(name string, v Value) Attribute { return Attribute{name, v.kind, string(v.raw)} }
@@ -59,7 +59,7 @@ func build(function string, attrs []Attribute) Item {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, a.name), `:{"`...)
+		dst = append(AppendString(dst, a.name), `:{"`...)
 		dst = append(append(dst, a.kind.String()...), `":`...)
 		dst = append(append(dst, a.json...), '}')
 	}
@@ -106,10 +106,4 @@ func (it Item) Only(names ...string) Item {
 		}
 	}
 	return build("Only", some)
-}
-
-// appendString appends s as a JSON string.
-func appendString(dst []byte, s string) []byte {
-	quoted, _ := json.Marshal(s) // never fails; invalid UTF-8 becomes U+FFFD
-	return append(dst, quoted...)
 }
