@@ -60,3 +60,13 @@ func TestEndpointName(t *testing.T) {
 		}
 	}
 }
+
+// Names of tables and indices may be long.
+func TestNearestOfLongNames(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	for name, want := range map[string]string{long + "ordres": long + "orders", strings.Repeat("y", 100): ""} {
+		if got := nearest(name, []string{"orders", long + "orders"}); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -59,5 +61,24 @@ func TestProposalsOfAHeldStateFile(t *testing.T) {
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A table of two Regions is proposed once.
+func TestProposalsOfStoredTables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	store, err := boltstate.Open(path, boltstate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"eu-west-1:0:table/orders", "eu-west-1:0:table/users", "us-east-1:0:table/orders"} {
+		_, failed := store.Start(t.Context(), state.Stream{Application: "sluice", ARN: "arn:aws:dynamodb:" + table + "/stream/2026-01-01T00:00:00.000"}, state.Start{Position: "TRIM_HORIZON"})
+		err = errors.Join(err, failed)
+	}
+	if err = errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := proposals(t, nil, "state", "show", "--state", path, ""); got != "orders\nusers\n:4\n" {
+		t.Errorf("proposed: %q", got)
 	}
 }

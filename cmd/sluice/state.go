@@ -80,8 +80,10 @@ func (s *stateFile) complete(cmd *cobra.Command, args []string, _ string) ([]str
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return s.c.inState(cmd.Context(), s.path, func(ctx context.Context, store statestore.Store, cfg *config.Config) []string {
-		streams, _ := store.Streams(ctx, s.c.applicationName(s.application, cfg)) // by ARN
-		return slices.Compact(mapped(streams, func(st state.Stream) string { return tableName(st.ARN) }))
+		streams, _ := store.Streams(ctx, s.c.applicationName(s.application, cfg))
+		tables := mapped(streams, func(st state.Stream) string { return tableName(st.ARN) })
+		slices.Sort(tables) // the store has streams by ARN, which begins with the Region
+		return slices.Compact(tables)
 	}), cobra.ShellCompDirectiveNoFileComp
 }
 

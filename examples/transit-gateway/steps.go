@@ -46,7 +46,10 @@ func (g *Gateways) nextID(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		n, _ := kit.Number(it, "counter")
+		n, counted := kit.Number(it, "counter")
+		if _, there := it.Lookup("counter"); there && !counted { // to begin anew would give out IDs twice
+			return "", fmt.Errorf("table %s: counter of the item #last is no whole number: set it to the greatest ID given out", g.table("tgw_id"))
+		}
 		op := kit.Set(dynamo.Update(g.table("tgw_id"), last, ""), map[string]any{"counter": n + 1})
 		if err := g.store.Write(ctx, kit.Same(op, it, "counter")); !dynamo.IsCondition(err) {
 			return fmt.Sprintf("tgw-%017x", n+1), err

@@ -326,6 +326,23 @@ func TestCounterIsContended(t *testing.T) {
 	})
 }
 
+// A counter that is no number is left as it is: from 1 on, IDs would be given out again.
+func TestCounterIsNoNumber(t *testing.T) {
+	for _, counter := range []string{`{"S":"17"}`, `{"N":"1.5"}`, `{"N":"99999999999999999999"}`} {
+		w := newWorld(t)
+		last, err := item.Parse([]byte(`{"id":{"S":"#last"},"counter":` + counter + `}`))
+		if err := errors.Join(err, w.Put(t.Context(), "tgw_id", last)); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := w.nextID(t.Context()); err == nil || !strings.Contains(err.Error(), "counter") {
+			t.Errorf("%s: %q, %v", counter, id, err)
+		}
+		if all := w.Items("tgw_id"); len(all) != 1 || !all[0].Equal(last) {
+			t.Errorf("%s: it is %v now", counter, all)
+		}
+	}
+}
+
 // between has something else happen after the first read.
 type between struct {
 	Store

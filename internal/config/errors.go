@@ -105,7 +105,7 @@ func fold(name string) string {
 // Edits counts the inserted, missing, changed and swapped letters between a and b. It
 // does not compare long texts: they count as wholly different.
 func Edits(a, b string) int {
-	const long = 64
+	const long = 255 // names of tables and indices may have so many bytes
 	if len(a) > long || len(b) > long {
 		return len(a) + len(b)
 	}

@@ -121,7 +121,11 @@ func Encode(s Spec) []byte {
 	}
 	b = append(b, `"dynamodb":{`...)
 	if !s.Created.IsZero() {
-		b = fmt.Appendf(b, `"ApproximateCreationDateTime":%d.%09d,`, s.Created.Unix(), s.Created.Nanosecond())
+		b = fmt.Appendf(b, `"ApproximateCreationDateTime":%d`, s.Created.Unix())
+		if nanos := s.Created.Nanosecond(); nanos > 0 { // the service writes whole seconds without a point
+			b = fmt.Appendf(b, ".%09d", nanos)
+		}
+		b = append(b, ',')
 	}
 	b = fmt.Appendf(b, `"Keys":%s,`, s.Keys)
 	if s.New != "" {

@@ -1,6 +1,7 @@
 package releasetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -30,9 +31,14 @@ var parked = []struct {
 	keys  string // of the item, if known
 	event []byte // as received
 }{
-	{"search", `{"pk":{"S":"o-1"}}`, recordtest.JSON(recordtest.Spec{Keys: `{"pk":{"S":"o-1"}}`, New: `{"pk":{"S":"o-1"},"total":{"N":"250"}}`, Sequence: recordtest.Sequence(1), ID: "one"})},
-	{"search", `{"pk":{"S":"o-2"}}`, recordtest.JSON(recordtest.Spec{Keys: `{"pk":{"S":"o-2"}}`, New: `{"pk":{"S":"o-2"},"note":{"S":"` + strings.Repeat("long ", 4<<10) + `"}}`, Sequence: recordtest.Sequence(2), ID: "two"})},
+	{"search", `{"pk":{"S":"o-1"}}`, fractional(recordtest.Spec{Keys: `{"pk":{"S":"o-1"}}`, New: `{"pk":{"S":"o-1"},"total":{"N":"250"}}`, Sequence: recordtest.Sequence(1), ID: "one"})},
+	{"search", `{"pk":{"S":"o-2"}}`, fractional(recordtest.Spec{Keys: `{"pk":{"S":"o-2"}}`, New: `{"pk":{"S":"o-2"},"note":{"S":"` + strings.Repeat("long ", 4<<10) + `"}}`, Sequence: recordtest.Sequence(2), ID: "two"})},
 	{"", "", []byte("no \xff JSON")},
+}
+
+// fractional is a record with a fraction of its second, as the stored ones have it.
+func fractional(s recordtest.Spec) []byte {
+	return bytes.Replace(recordtest.JSON(s), []byte(`DateTime":1704164645,`), []byte(`DateTime":1704164645.000000000,`), 1)
 }
 
 // gap is what a shard lost.

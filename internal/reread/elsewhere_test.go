@@ -80,3 +80,14 @@ func TestItemOfAnAccountWithoutTheTable(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An endpoint that is no DynamoDB may answer everything with an empty object.
+func TestItemOfNoService(t *testing.T) {
+	svc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) }))
+	defer svc.Close()
+	r := New(aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), BaseEndpoint: &svc.URL})
+	_, err := r.Item(t.Context(), ordersARN, keyOf(t, `{"id":{"S":"1"}}`))
+	if err == nil || errors.Is(err, ErrNoItem) || !strings.Contains(err.Error(), "does not describe the table") {
+		t.Error(err)
+	}
+}

@@ -208,6 +208,9 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	table, err := again(ctx, r, func(ctx context.Context) (*dynamodb.DescribeTableOutput, error) {
 		return r.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	})
+	if err == nil && table.Table == nil { // whoever answered, that it has no item says nothing
+		err = errors.New("the service does not describe the table")
+	}
 	var out *dynamodb.GetItemOutput
 	if err == nil {
 		if found := aws.ToString(table.Table.TableArn); found != "" && found != tableARN {
