@@ -19,7 +19,6 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/awsclient"
-	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/letterkeys"
 	"github.com/sluicehq/sluice/state"
 )
@@ -178,8 +177,15 @@ func (q *Letters) add(m types.Message) {
 
 // hide keeps received messages hidden until ctx ends.
 func (q *Letters) hide(ctx context.Context) {
-	for backoff.Sleep(ctx, visibility/3) == nil {
-		_ = q.setVisibility(ctx, int32(visibility.Seconds())) // else it is received again, and repeated
+	tick := time.NewTicker(visibility / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = q.setVisibility(ctx, int32(visibility.Seconds())) // else it is received again, and repeated
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -140,11 +140,11 @@ type copier struct {
 	owner    string // of the claims
 }
 
-// there lists what the target has, of its letters the first.
-func (c *copier) there(ctx context.Context) (streams []state.Stream, values []state.Value, letters []state.Letter, err error) {
+// there lists what the target has, of its letters the first few.
+func (c *copier) there(ctx context.Context, few int) (streams []state.Stream, values []state.Value, letters []state.Letter, err error) {
 	if streams, err = c.to.Streams(ctx, c.app); err == nil {
 		if values, err = c.to.ListValues(ctx, c.app, ""); err == nil {
-			letters, err = c.to.ListLetters(ctx, c.app, "", letterPage)
+			letters, err = c.to.ListLetters(ctx, c.app, "", few)
 		}
 	}
 	return streams, values, letters, err
@@ -152,7 +152,7 @@ func (c *copier) there(ctx context.Context) (streams []state.Stream, values []st
 
 // taken returns an error if the target has state that is not of an unfinished copy.
 func (c *copier) taken(ctx context.Context) error {
-	streams, values, letters, err := c.there(ctx)
+	streams, values, letters, err := c.there(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (c *copier) taken(ctx context.Context) error {
 
 // clear marks the target and removes what an earlier copy has left there.
 func (c *copier) clear(ctx context.Context) error {
-	streams, values, letters, err := c.there(ctx)
+	streams, values, letters, err := c.there(ctx, letterPage)
 	if err != nil {
 		return err
 	}
