@@ -9,6 +9,6 @@
 //
 // Tests with the tag integration run the tools themselves: promtool, helm and
 // compose's loader are built from tools/deploy, cfn-lint, kubernetes-validate
-// and hadolint come from PyPI, TypeScript, the CDK and SST from npm into .cache/deploy,
+// and hadolint come from PyPI, TypeScript, the CDK and SST from npm into the cache folder of the user,
 // once, as tools/deploy pins them.
 package checks

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// cache is where tools are kept, apart from the sources.
+// cache is where programs of Go are kept, apart from the sources.
 const cache = ".cache/deploy"
 
 // must runs a program in the repository's folder, and fails the test when the
@@ -59,23 +59,29 @@ func goTool(t *testing.T, name, pkg string) string {
 	return path
 }
 
-// installed is a folder that fill made once for these inputs: it needs a network then,
-// and never again.
+// installed is a folder of the user's cache that fill made once for these inputs: it
+// needs a network then, and never again. All clones share it.
 func installed(t *testing.T, name, inputs string, fill func(home string)) string {
 	t.Helper()
-	home, err := filepath.Abs(filepath.Join(root, cache, fmt.Sprintf("%s-%.6x", name, sha256.Sum256([]byte(inputs)))))
+	user, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := filepath.Join(home, "complete") // written last: a folder without it is of an install that was cut off
-	if _, err := os.Stat(done); errors.Is(err, os.ErrNotExist) {
-		if err := os.RemoveAll(home); err != nil {
-			t.Fatal(err)
-		}
-		fill(home)
-		if err := os.WriteFile(done, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	home := filepath.Join(user, "sluice", "deploy", fmt.Sprintf("%s-%.6x", name, sha256.Sum256([]byte(inputs))))
+	if _, err := os.Stat(home); err == nil {
+		return home
+	}
+	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil { //nolint:gosec // of a test
+		t.Fatal(err)
+	}
+	part, err := os.MkdirTemp(filepath.Dir(home), "part-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(part) //nolint:errcheck // it is gone, or of no use
+	fill(part)
+	if err := os.Rename(part, home); err != nil && !errors.Is(err, os.ErrExist) { // another clone was first
+		t.Fatal(err)
 	}
 	return home
 }
@@ -96,7 +102,7 @@ func pyTool(t *testing.T, name string) string {
 	return filepath.Join(home, "bin", name)
 }
 
-// py runs a script of PyPI. It names its Python by the path that its folder had:
+// py runs a script of PyPI. It names its Python by the path that its folder had before:
 // python3 from there runs it, without variables (-E) that keep what it compiles from
 // being written.
 func py(t *testing.T, name string, args ...string) string {

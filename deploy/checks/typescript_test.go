@@ -5,6 +5,7 @@ package checks
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,6 +67,19 @@ func tsc(t *testing.T, dir string, args ...string) {
 	}, args...)...)
 }
 
+// ownFolder is an empty folder of this clone, from which node sees the packages.
+func ownFolder(t *testing.T, name string) string {
+	t.Helper()
+	home, err := filepath.Abs(filepath.Join(root, cache, name))
+	if err == nil {
+		err = errors.Join(os.RemoveAll(home), os.MkdirAll(home, 0o700), os.Symlink(filepath.Join(npmPackages(t), "node_modules"), filepath.Join(home, "node_modules")))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
 var synthesized string // by cdkTemplate, in this run; no test of the package is parallel
 
 // cdkTemplate is the file that the CDK makes of deploy/lambda/cdk.
@@ -74,10 +88,7 @@ func cdkTemplate(t *testing.T) string {
 	if synthesized != "" {
 		return synthesized
 	}
-	home := filepath.Join(npmPackages(t), "cdk")
-	if err := os.RemoveAll(home); err != nil {
-		t.Fatal(err)
-	}
+	home := ownFolder(t, "cdk")
 	write(t, read(t, deploy, "lambda/cdk/app.ts"), home, "cdk/app.ts")
 	write(t, "", home, "build/bootstrap")
 	tsc(t, home, "--module", "nodenext", "cdk/app.ts")
@@ -175,7 +186,11 @@ console.log(JSON.stringify(seen));
 `
 
 func TestSSTMakesWhatTheSAMTemplateHas(t *testing.T) {
-	home := sstProject(t)
+	home, project := ownFolder(t, "sst"), sstProject(t)
+	if err := os.Symlink(filepath.Join(project, ".sst"), filepath.Join(home, ".sst")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, read(t, project, "sst.config.ts"), home, "sst.config.ts")
 	platform := jsonFile(t, home, ".sst/platform/package.json")
 	pinned := jsonFile(t, root, "tools/deploy/npm/package.json").at("dependencies")
 	for name, version := range pinned.v.(map[string]any) {
