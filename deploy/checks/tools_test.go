@@ -74,7 +74,7 @@ func installed(t *testing.T, name, inputs string, fill func(home string)) string
 	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil { //nolint:gosec // of a test
 		t.Fatal(err)
 	}
-	part, err := os.MkdirTemp(filepath.Dir(home), "part-")
+	part, err := os.MkdirTemp(filepath.Dir(home), "part-") //nolint:usetesting // a rename needs the same disk
 	if err != nil {
 		t.Fatal(err)
 	}
