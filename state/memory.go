@@ -20,8 +20,8 @@ type Memory struct {
 
 	mu      sync.Mutex
 	streams map[Stream]*memoryStream
-	letters kept
-	values  kept
+	letters bytesByName
+	values  bytesByName
 }
 
 type memoryStream struct {
@@ -31,7 +31,7 @@ type memoryStream struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{streams: make(map[Stream]*memoryStream), letters: make(kept), values: make(kept)}
+	return &Memory{streams: make(map[Stream]*memoryStream), letters: make(bytesByName), values: make(bytesByName)}
 }
 
 // stream returns the stored state of s. The lock is held.
@@ -308,12 +308,12 @@ func (m *Memory) DeleteValue(ctx context.Context, app, name string) error {
 	return nil
 }
 
-// kept are the letters or values of each application, by id or name.
-type kept map[string]map[string][]byte
+// bytesByName has the letters or values of each application, by id or name.
+type bytesByName map[string]map[string][]byte
 
-func (k kept) put(app, name string, data []byte) {
-	if k[app] == nil {
-		k[app] = make(map[string][]byte)
+func (b bytesByName) put(app, name string, data []byte) {
+	if b[app] == nil {
+		b[app] = make(map[string][]byte)
 	}
-	k[app][name] = slices.Clone(data)
+	b[app][name] = slices.Clone(data)
 }

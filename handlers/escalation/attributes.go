@@ -78,8 +78,8 @@ func (a EscalationAttributes) StillIn(escalation sluice.Item, op dynamo.Op) dyna
 	return op.If("#active = :active AND attribute_not_exists(#round)")
 }
 
-// optional reads an attribute by one of the functions below; false if there is none,
-// or if its value is bad, which is a problem.
+// optional reads an attribute by one of the functions below. It returns false if the item
+// lacks the attribute, or if its value is bad, which is a problem.
 func optional[T any](e *Escalation, read func(sluice.Item, string) (T, error), path string) (v T, ok bool) {
 	if _, there := e.Item.Lookup(path); path == "" || !there {
 		return v, false

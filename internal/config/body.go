@@ -278,7 +278,7 @@ func parseJSONBody(source string) (body, error) {
 	return b, nil
 }
 
-// lookup finds an attribute in the image, else in what is beside it.
+// lookup finds an attribute in the image, or else in beside.
 func lookup(path string, image, beside sluice.Item) (v item.Value, ok bool) {
 	if v, ok = image.Lookup(path); !ok {
 		v, ok = beside.Lookup(path)

@@ -155,7 +155,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 // handledHook is Handled of flow.Hooks.
 type handledHook = func(context.Context, *sluice.Record, *sluice.Route, flow.Result, time.Duration, error)
 
-// inTurn calls hooks one after another, without those that are nil.
+// inTurn calls hooks one after another, and leaves out nil.
 func inTurn(all ...handledHook) handledHook {
 	all = slices.DeleteFunc(all, func(h handledHook) bool { return h == nil })
 	return func(ctx context.Context, rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {

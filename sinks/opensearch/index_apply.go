@@ -157,8 +157,7 @@ func (c *Indices) diffIndex(ctx context.Context, index string, flat map[string]s
 }
 
 // fullFields returns all parameters of all fields. It asks again for a while as long as
-// there is no answer: an index that has just been made has no shard yet that could give
-// it.
+// nobody answers: no shard of a new index can answer yet.
 func (c *Indices) fullFields(ctx context.Context, path string) (map[string]map[string]any, error) {
 	var out map[string]struct {
 		Mappings map[string]struct{ Mapping map[string]map[string]any }

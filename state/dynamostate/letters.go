@@ -217,8 +217,8 @@ func (s *Store) ListLetterHeads(ctx context.Context, app, after string, limit, m
 	})
 }
 
-// list lists what of returns of the letters after an id. Those of which it returns
-// nothing do not count.
+// list calls of for each letter after an id, and returns its results. Letters without
+// a result do not count.
 func (s *Store) list(ctx context.Context, app, after string, limit int, of func(rows.Row, storedLetter) ([]byte, bool, error)) (all []state.Letter, err error) {
 	err = s.eachLetter(ctx, app, after, limit, func(row rows.Row, l storedLetter) (bool, error) {
 		data, ok, err := of(row, l)

@@ -67,12 +67,12 @@ func as[S any](open func(t *testing.T) state.Store) func(t *testing.T) S {
 // RunLetters tests a store of letters only. open returns a new, empty store.
 func RunLetters(t *testing.T, open func(t *testing.T) state.Letters) {
 	runAll(t, open, []test[state.Letters]{
-		{"letters", ofLetters(testKept)},
-		{"letters of applications are apart", ofLetters(testKeptApart)},
-		{"letters are copied", ofLetters(testKeptCopied)},
+		{"letters", ofLetters(testNamed)},
+		{"letters of applications are apart", ofLetters(testNamedApart)},
+		{"letters are copied", ofLetters(testNamedCopied)},
 		{"letters in pages", testLettersPages},
 		{"letters of any bytes and size", testLettersBytes},
-		{"letters, cancelled", ofLetters(testKeptCancelled)},
+		{"letters, cancelled", ofLetters(testNamedCancelled)},
 		{"labels", testLabels},
 	})
 }

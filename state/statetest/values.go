@@ -15,10 +15,10 @@ func runValues(t *testing.T, open func(t *testing.T) state.Values) {
 	runAll(t, open, []test[state.Values]{
 		{"values", testValues},
 		{"values of applications are apart, and from letters", testValuesApart},
-		{"values are copied", ofValues(testKeptCopied)},
+		{"values are copied", ofValues(testNamedCopied)},
 		{"values by prefix", testValuesByPrefix},
 		{"values at the same time", testValuesConcurrent},
-		{"values, cancelled", ofValues(testKeptCancelled)},
+		{"values, cancelled", ofValues(testNamedCancelled)},
 	})
 }
 
@@ -41,7 +41,7 @@ func values(t *testing.T, v state.Values, app, prefix string) (got []string) {
 }
 
 func testValues(t *testing.T, v state.Values) {
-	ofValues(testKept)(t, v)
+	ofValues(testNamed)(t, v)
 	if err := v.PutValue(t.Context(), "app", "large", make([]byte, staterules.MaxValue+1)); err == nil {
 		t.Error("a value that is too large was stored")
 	}
@@ -57,11 +57,11 @@ func testValuesApart(t *testing.T, v state.Values) {
 	if ok {
 		put(t, l, "a", "n", "letter")
 	}
-	ofValues(testKeptApart)(t, v)
+	ofValues(testNamedApart)(t, v)
 	if ok {
-		ofLetters(func(t *testing.T, k kept) { k.holds(t, "a", "n", "letter") })(t, l)
+		ofLetters(func(t *testing.T, k namedBytes) { k.holds(t, "a", "n", "letter") })(t, l)
 		succeeds(t, "DeleteLetter", l.DeleteLetter(t.Context(), "b", "n"))
-		ofValues(func(t *testing.T, k kept) { k.holds(t, "b", "n", "of b") })(t, v)
+		ofValues(func(t *testing.T, k namedBytes) { k.holds(t, "b", "n", "of b") })(t, v)
 	}
 }
 

@@ -9,18 +9,18 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// kept is what letters and values have in common: bytes under the name of an application
-// and their own.
-type kept struct {
+// namedBytes are the calls of a store's letters or of its values: both store bytes under
+// the name of an application and a name of their own.
+type namedBytes struct {
 	put    func(ctx context.Context, app, name string, data []byte) error
 	get    func(ctx context.Context, app, name string) (data []byte, ok bool, err error)
 	remove func(ctx context.Context, app, name string) error
 	list   func(ctx context.Context, app string) ([]state.Value, error)
 }
 
-func ofLetters(run func(*testing.T, kept)) func(*testing.T, state.Letters) {
+func ofLetters(run func(*testing.T, namedBytes)) func(*testing.T, state.Letters) {
 	return func(t *testing.T, l state.Letters) {
-		run(t, kept{l.PutLetter, l.GetLetter, l.DeleteLetter, func(ctx context.Context, app string) (all []state.Value, err error) {
+		run(t, namedBytes{l.PutLetter, l.GetLetter, l.DeleteLetter, func(ctx context.Context, app string) (all []state.Value, err error) {
 			letters, err := l.ListLetters(ctx, app, "", 10)
 			for _, x := range letters {
 				all = append(all, state.Value{Name: x.ID, Data: x.Data})
@@ -30,16 +30,16 @@ func ofLetters(run func(*testing.T, kept)) func(*testing.T, state.Letters) {
 	}
 }
 
-func ofValues(run func(*testing.T, kept)) func(*testing.T, state.Values) {
+func ofValues(run func(*testing.T, namedBytes)) func(*testing.T, state.Values) {
 	return func(t *testing.T, v state.Values) {
-		run(t, kept{v.PutValue, v.GetValue, v.DeleteValue, func(ctx context.Context, app string) ([]state.Value, error) {
+		run(t, namedBytes{v.PutValue, v.GetValue, v.DeleteValue, func(ctx context.Context, app string) ([]state.Value, error) {
 			return v.ListValues(ctx, app, "")
 		}})
 	}
 }
 
 // has wants that an application has these names.
-func (k kept) has(t *testing.T, app string, want ...string) {
+func (k namedBytes) has(t *testing.T, app string, want ...string) {
 	t.Helper()
 	all, err := k.list(t.Context(), app)
 	var got []string
@@ -52,14 +52,14 @@ func (k kept) has(t *testing.T, app string, want ...string) {
 }
 
 // holds wants that a name has this text.
-func (k kept) holds(t *testing.T, app, name, want string) {
+func (k namedBytes) holds(t *testing.T, app, name, want string) {
 	t.Helper()
 	if data, ok, err := k.get(t.Context(), app, name); string(data) != want || !ok || err != nil {
 		t.Fatalf("%s of %s is %q, %v, %v; want %q", name, app, data, ok, err, want)
 	}
 }
 
-func testKept(t *testing.T, k kept) {
+func testNamed(t *testing.T, k namedBytes) {
 	absent := func(name string) {
 		t.Helper()
 		if data, ok, err := k.get(t.Context(), "app", name); data != nil || ok || err != nil {
@@ -82,7 +82,7 @@ func testKept(t *testing.T, k kept) {
 	}
 }
 
-func testKeptApart(t *testing.T, k kept) {
+func testNamedApart(t *testing.T, k namedBytes) {
 	for _, app := range []string{"a", "b"} {
 		succeeds(t, "put", k.put(t.Context(), app, "n", []byte("of "+app)))
 	}
@@ -92,7 +92,7 @@ func testKeptApart(t *testing.T, k kept) {
 	k.holds(t, "b", "n", "of b")
 }
 
-func testKeptCopied(t *testing.T, k kept) {
+func testNamedCopied(t *testing.T, k namedBytes) {
 	want := bytes.Repeat([]byte("letter"), 2000) // more than a store keeps inline
 	data := bytes.Clone(want)
 	succeeds(t, "put", k.put(t.Context(), "app", "1", data))
@@ -111,7 +111,7 @@ func testKeptCopied(t *testing.T, k kept) {
 	}
 }
 
-func testKeptCancelled(t *testing.T, k kept) {
+func testNamedCancelled(t *testing.T, k namedBytes) {
 	succeeds(t, "put", k.put(t.Context(), "app", "1", []byte("x")))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
