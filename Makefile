@@ -75,8 +75,8 @@ aws: ## The tests with servers against an account of AWS, under names that begin
 steady: ## `make test` RUNS (10) times afresh, the last LOADED (2) beside four busy loops a processor; a line for each
 	@bash internal/cmd/withstack/steady $(RUNS) $(LOADED)
 
-unit: ## The tests that need neither Java nor network
-	go test -vet=off -p $$((2 * $(processors))) $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longestunit)) $(PKG)
+unit: ## The quick tests that need neither Java nor network; TAGS=long: the long histories too
+	go test -vet=off $(if $(TAGS),-tags '$(TAGS)') -p $$((2 * $(processors))) $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longestunit)) $(PKG)
 
 api: ## The public surface: a line for each name, method and field that a user can import
 	@go run ./internal/cmd/api

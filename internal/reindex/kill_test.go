@@ -1,9 +1,10 @@
+//go:build integration || long
+
 package reindex
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,27 +13,6 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/localtest"
 )
-
-func started(t *testing.T, seed uint64) *world {
-	w := newWorld(t, seed, 4)
-	for i := range 30 {
-		w.change(fmt.Sprint("p", i), false)
-	}
-	w.pending.Wait()
-	return w
-}
-
-// swapped swaps as soon as the two indices are seen to be equal, which chance may
-// put off while many changes are on their way.
-func swapped(r Reindex) (err error) {
-	for range 50 {
-		err = r.Swap(context.Background(), false)
-		if differ := (*NotEqualError)(nil); !errors.As(err, &differ) {
-			return err
-		}
-	}
-	return err
-}
 
 // A process dies between any two steps, or after a step whose answer it did not get.
 // Another process continues. In the end both indices have exactly the writes of the

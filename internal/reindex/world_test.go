@@ -354,3 +354,24 @@ func (c *cluster) Delete(_ context.Context, index string) error {
 		return nil
 	})
 }
+
+func started(t *testing.T, seed uint64) *world {
+	w := newWorld(t, seed, 4)
+	for i := range 30 {
+		w.change(fmt.Sprint("p", i), false)
+	}
+	w.pending.Wait()
+	return w
+}
+
+// swapped swaps as soon as the two indices are seen to be equal, which chance may
+// put off while many changes are on their way.
+func swapped(r Reindex) (err error) {
+	for range 50 {
+		err = r.Swap(context.Background(), false)
+		if differ := (*NotEqualError)(nil); !errors.As(err, &differ) {
+			return err
+		}
+	}
+	return err
+}

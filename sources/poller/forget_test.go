@@ -1,3 +1,5 @@
+//go:build integration || long
+
 package poller_test
 
 import (
@@ -12,25 +14,6 @@ import (
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
 )
-
-// calm has the next start do little in days.
-func (w *world) calm() {
-	w.o.BusyInterval, w.o.IdleInterval, w.o.DiscoverEvery = 10*time.Minute, 10*time.Minute, 5*time.Minute
-	w.o.CheckpointEvery, w.o.HeartbeatEvery, w.o.StaleAfter = time.Minute, time.Minute, 30*time.Minute
-}
-
-// rows returns the ids of the shards that are stored.
-func (w *world) rows() (ids []string) {
-	w.Helper()
-	shards, err := w.store.Shards(w.Context(), state.Stream{Application: "sluice", ARN: w.table.StreamARN()})
-	if err != nil {
-		w.Fatal(err)
-	}
-	for _, sh := range shards {
-		ids = append(ids, sh.ID)
-	}
-	return ids
-}
 
 // A stream that rolls for a week keeps the rows of two days, over restarts, and
 // nothing is lost or handled twice.

@@ -56,6 +56,15 @@ func (m *mortal) Claim(ctx context.Context, st state.Stream, shard, parent, owne
 	return sh, err
 }
 
+// Start counts as a write when there is something to be stored.
+func (m *mortal) Start(ctx context.Context, s state.Stream, want state.Start) (st state.Start, err error) {
+	if want == (state.Start{}) && !m.killed() {
+		return m.Memory.Start(ctx, s, want)
+	}
+	err = m.write(func() error { st, err = m.Memory.Start(ctx, s, want); return err })
+	return st, err
+}
+
 func (m *mortal) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
 	var errs []error
 	if err := m.write(func() error { errs = m.Memory.Checkpoint(ctx, cs); return nil }); err != nil {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -72,6 +73,13 @@ func (s *sink) all() string {
 	defer s.mu.Unlock()
 	return strings.Join(s.got, " ")
 }
+
+// Park implements flow.DeadLetter.
+func (s *sink) Park(ctx context.Context, rec *sluice.Record, _ sluice.Failure) error {
+	return s.handle(ctx, rec)
+}
+
+var _ flow.DeadLetter = (*sink)(nil)
 
 // of returns what was handled of the shards whose ids begin with one of letters.
 func (s *sink) of(letters string) string {
@@ -245,3 +253,23 @@ func storedOf(t *testing.T, s state.Store, arn string) string {
 func bubble(t *testing.T, f func(t *testing.T)) { t.Helper(); synctest.Test(t, f) }
 
 func pass(d time.Duration) { time.Sleep(d); synctest.Wait() }
+
+// crowd makes a table of shards that hold so many records, of distinct items,
+// with a text in each.
+func crowd(s *stub, table string, shards, records int, text string) (all []*stubShard) {
+	for i := range shards {
+		sh := &stubShard{id: fmt.Sprintf("%s%04d", table, i), text: text}
+		for n := range records {
+			s.put(sh, fmt.Sprint(n))
+		}
+		all = append(all, sh)
+	}
+	s.table(table, all...)
+	return all
+}
+
+// slowly makes days pass with fewer calls.
+func slowly(o Options) Options {
+	o.BusyInterval, o.IdleInterval, o.CheckpointEvery, o.HeartbeatEvery = 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second
+	return o
+}

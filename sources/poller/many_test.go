@@ -1,8 +1,9 @@
+//go:build integration || long
+
 package poller
 
 import (
 	"context"
-	"github.com/sluicehq/sluice/internal/localtest"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/boltstate"
 )

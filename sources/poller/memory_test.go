@@ -1,3 +1,5 @@
+//go:build integration || long
+
 package poller
 
 import (
@@ -19,20 +21,6 @@ import (
 	"github.com/sluicehq/sluice/sources/poller/internal/positions"
 	"github.com/sluicehq/sluice/state"
 )
-
-// crowd makes a table of shards that hold so many records, of distinct items,
-// with a text in each.
-func crowd(s *stub, table string, shards, records int, text string) (all []*stubShard) {
-	for i := range shards {
-		sh := &stubShard{id: fmt.Sprintf("%s%04d", table, i), text: text}
-		for n := range records {
-			s.put(sh, fmt.Sprint(n))
-		}
-		all = append(all, sh)
-	}
-	s.table(table, all...)
-	return all
-}
 
 // watch fails when the pages of r take more than the limit at any call, or at
 // any record that h handles.

@@ -1,3 +1,5 @@
+//go:build integration || long
+
 package poller
 
 import (
@@ -7,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
 )
@@ -44,13 +45,6 @@ func TestANewStreamOutlivesAnOutage(t *testing.T) {
 		r.mustEnd()
 	})
 }
-
-// Park implements flow.DeadLetter.
-func (s *sink) Park(ctx context.Context, rec *sluice.Record, _ sluice.Failure) error {
-	return s.handle(ctx, rec)
-}
-
-var _ flow.DeadLetter = (*sink)(nil)
 
 // What nothing can end does not hold the next stream back until its records
 // expire; a shard that was told to stand still does.

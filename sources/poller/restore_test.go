@@ -1,3 +1,5 @@
+//go:build integration || long
+
 package poller
 
 import (
@@ -220,15 +222,6 @@ func TestAnOldStreamNamedBesideItsTable(t *testing.T) {
 	})
 }
 
-// Start counts as a write when there is something to be stored.
-func (m *mortal) Start(ctx context.Context, s state.Stream, want state.Start) (st state.Start, err error) {
-	if want == (state.Start{}) && !m.killed() {
-		return m.Memory.Start(ctx, s, want)
-	}
-	err = m.write(func() error { st, err = m.Memory.Start(ctx, s, want); return err })
-	return st, err
-}
-
 // A process killed before or after any of its writes, while a table's stream
 // is replaced twice, loses nothing and reorders no item.
 func TestKilledAnywhereWhileAStreamIsReplaced(t *testing.T) {
@@ -410,10 +403,4 @@ func TestARestartLongAfterAStreamWasReplaced(t *testing.T) {
 		want(t, "handled", got.all(), "a/1 a/2 a/3 b/1")
 		r.mustEnd()
 	})
-}
-
-// slowly makes days pass with fewer calls.
-func slowly(o Options) Options {
-	o.BusyInterval, o.IdleInterval, o.CheckpointEvery, o.HeartbeatEvery = 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second
-	return o
 }

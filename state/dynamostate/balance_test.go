@@ -1,3 +1,5 @@
+//go:build integration || long
+
 package dynamostate
 
 import (
@@ -84,50 +86,6 @@ func TestDivide(t *testing.T) {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}
-}
-
-// grow starts workers beside those of the fleet.
-func (f *fleet) grow(n int) {
-	for range n {
-		f.start(&member{Store: over(f.table), name: fmt.Sprintf("w%02d", len(f.workers)), mine: map[string]state.Lease{}})
-	}
-}
-
-// balanced waits until everybody has about the same number of shards, and returns how
-// long that took.
-func (f *fleet) balanced(difference int, within time.Duration) time.Duration {
-	f.t.Helper()
-	began := time.Now()
-	for {
-		least, most, living := len(f.shards), 0, 0
-		owners := f.owners()
-		for _, w := range f.workers {
-			if !w.dead.Load() {
-				living++
-				least, most = min(least, owners[w.name]), max(most, owners[w.name])
-				delete(owners, w.name)
-			}
-		}
-		if most-least <= difference && len(owners) == 0 {
-			return time.Since(began)
-		}
-		if time.Since(began) > within {
-			f.t.Fatalf("%d workers are not balanced after %v: %v", living, within, f.owners())
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-// moved returns how often each shard was claimed since the last call.
-func (f *fleet) moved() map[int]int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	times := map[int]int{}
-	for _, n := range f.claims {
-		times[n]++
-	}
-	f.claims = map[string]int{}
-	return times
 }
 
 // Three workers join one that has all shards. Each shard moves once at most, and then
