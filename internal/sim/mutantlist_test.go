@@ -171,7 +171,7 @@ var mutants = []mutant{
 	{
 		name: "gap told before it is durable", file: "sources/poller/report.go",
 		old:   "\t\t\tif sleep(ctx, wait) == nil {\n",
-		new:   "\t\t\tif name == parkGap {\n\t\t\t\treturn nil\n\t\t\t}\n\t\t\tif sleep(ctx, wait) == nil {\n",
+		new:   "\t\t\tif name == parkGap {\n\t\t\t\tp.health.store(name, nil)\n\t\t\t\treturn nil\n\t\t\t}\n\t\t\tif sleep(ctx, wait) == nil {\n",
 		props: []string{propLost, propRest},
 	},
 	{

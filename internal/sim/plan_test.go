@@ -97,6 +97,7 @@ type rates struct {
 	stubborn                                  float64 // slow and deaf to its context
 	storeBefore, storeAfter, storeSlow        float64 // of a call of the store
 	storeDeaf                                 float64 // slow and deaf to its context
+	gap                                       float64 // of a gap that is to be stored: rare, so that it often fails
 	chaos                                     streamtest.Chaos
 }
 
@@ -155,6 +156,7 @@ func newPlan(seed uint64) *plan {
 		p.limits.PageRecords = 1000
 	}
 	p.planRates(rng)
+	p.rates.gap = 0.5 * float64(draw(seed).bits("gap")%2)
 	p.planLives(rng)
 	for i := range p.lives {
 		p.lives[i].reload = p.lives[i].orderly && draw(seed).bits("reload", uint64(i))%2 == 0 // not of rng: the plans of seeds stay

@@ -198,6 +198,10 @@ func (s *store) PutLetter(ctx context.Context, app, id string, data []byte) erro
 		check.parking(s.life.n, e.StreamARN, e.Sequence)
 	}
 	err = s.call(ctx, "letter", func() error {
+		h := s.life.h
+		if e.Gap != nil && h.draw.chance(h.rates().gap, "gap is not stored", uint64(s.life.n), uint64(time.Now().UnixNano())) {
+			return errStore
+		}
 		if err := s.keeper.PutLetter(ctx, app, id, data); err != nil {
 			return err
 		}
