@@ -97,21 +97,13 @@ func NewRouter(d Deps) (*router.Router, error) {
 func All(prefix string) []string {
 	var names []string
 	for _, s := range schemas {
-		names = append(names, prefix+s.name)
+		names = append(names, prefix+s.Name)
 	}
 	return names
 }
 
 // Tables names the tables whose streams the routes read.
-func Tables(prefix string) []string {
-	var names []string
-	for _, s := range schemas {
-		if s.stream {
-			names = append(names, prefix+s.name)
-		}
-	}
-	return names
-}
+func Tables(prefix string) []string { return schemas.Streams(prefix) }
 
 // Types of events.
 const (
