@@ -26,6 +26,7 @@ type Call struct {
 type Command struct {
 	Usage, Does string
 	Example     string // arguments included
+	NoArguments string // set if it takes none: what else says what it works on
 	Run         func(ctx context.Context, c Call) error
 }
 
@@ -55,6 +56,9 @@ func (p Program) Execute(ctx context.Context, name string, c Call) error {
 	if slices.Contains(c.Args, "--help") || slices.Contains(c.Args, "-h") {
 		_, err := fmt.Fprintf(c.Out, "%s %s: %s\n\nExample:\n  %[1]s %[4]s\n", p.Name, command.Usage, command.Does, command.Example)
 		return err
+	}
+	if command.NoArguments != "" && len(c.Args) > 0 {
+		return Usage("%s takes no arguments; %s", name, command.NoArguments)
 	}
 	return command.Run(ctx, c)
 }
