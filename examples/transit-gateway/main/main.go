@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/run"
 )
 
-func main() { kit.Main(app(os.Getenv), program.Help(), program.Execute) }
+func main() { program.Main(app(os.Getenv)) }
 
 // app reads both streams, and consumes the janitor's queue, unless flags say
 // otherwise.
