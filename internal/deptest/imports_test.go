@@ -73,7 +73,7 @@ var rules = []rule{
 	{pkgs: "internal/backoff", stdOnly: true},
 	{pkgs: "internal/buildversion"},
 	{pkgs: "internal/access", stdOnly: true},
-	{pkgs: "internal/daemons", stdOnly: true},
+	{pkgs: "internal/daemons", ours: []string{"internal/access"}, stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
 	{pkgs: "internal/parallel", stdOnly: true},
 	{pkgs: "internal/itemsize", ours: []string{"."}, stdOnly: true},
