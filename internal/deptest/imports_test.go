@@ -153,7 +153,7 @@ var rules = []rule{
 	{pkgs: "internal/benchdata", stdOnly: true},
 	{pkgs: "internal/fleettest", ours: []string{"bench/local", "internal/backoff", "state/dynamostate", "streamtest"}},
 	{pkgs: "internal/configref", ours: []string{"internal/config"}},
-	{pkgs: "internal/tabletest", ours: []string{".", "effect/dynamo", "streamtest"}},
+	{pkgs: "internal/tabletest", ours: []string{".", "effect/dynamo", "item/sdkitem", "streamtest"}},
 	{pkgs: "internal/deptest/..."},
 	{pkgs: "internal/doctest"},  // tests only
 	{pkgs: "internal/sim"},      // tests only
