@@ -22,7 +22,7 @@ import (
 // it does not have, and writes a heartbeat each second, as a poller does.
 type fleet struct {
 	t        *testing.T
-	table    *rows.Memory
+	table    *memory
 	requests atomic.Int64 // but for those of begin
 	shards   []string
 	workers  []*member
@@ -46,10 +46,10 @@ type member struct {
 
 // newFleet starts n workers, which have the shards in turn.
 func newFleet(t *testing.T, n, shards int) *fleet {
-	f := &fleet{t: t, table: new(rows.Memory)}
-	f.table.Fault = func(string, rows.Key) rows.Fault {
+	f := &fleet{t: t, table: new(memory)}
+	f.table.Fault = func(string, rows.Key) mishap {
 		f.requests.Add(1)
-		return rows.Fault{}
+		return mishap{}
 	}
 	f.running = new(sync.WaitGroup)
 	t.Cleanup(f.running.Wait) // the test's context has ended
@@ -319,7 +319,7 @@ func TestNextOf(t *testing.T) {
 
 // Time to live deletes the row of a dead member a week later.
 func TestFencedRowExpires(t *testing.T) {
-	table := new(rows.Memory)
+	table := new(memory)
 	s := over(table)
 	if _, err := s.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
 		t.Fatal(err)
@@ -335,7 +335,7 @@ func TestFencedRowExpires(t *testing.T) {
 // A worker that stalls for 2.5 s now and then keeps its shards.
 func TestStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		owner, observer := over(table), over(table)
 		if _, err := owner.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
 			t.Fatal(err)
