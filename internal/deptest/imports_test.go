@@ -94,7 +94,7 @@ var rules = []rule{
 	{pkgs: "effect/dynamo", ours: []string{"."}, stdOnly: true},
 	{pkgs: "effect/message", ours: []string{"."}, stdOnly: true},
 	{pkgs: "effect/document", stdOnly: true},
-	{pkgs: "internal/docrules", ours: []string{"effect/document"}, stdOnly: true},
+	{pkgs: "internal/docrules", ours: []string{"effect/document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "internal/docversion", ours: []string{".", "internal/docrules"}, stdOnly: true},
 	{pkgs: "internal/versiontext", ours: []string{"handlers/projection"}, stdOnly: true},
 	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/itemsize", "internal/keyhash", "internal/parallel", "internal/quorum", "metrics"}},

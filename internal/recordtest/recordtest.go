@@ -153,12 +153,3 @@ func Event(recs ...sluice.Record) []byte {
 	}
 	return append(out, "]}"...)
 }
-
-// Item parses an attribute map; it panics on an invalid one.
-func Item(attrs string) sluice.Item {
-	it, err := item.Parse([]byte(attrs))
-	if err != nil {
-		panic(err)
-	}
-	return it
-}
