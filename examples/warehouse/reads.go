@@ -20,7 +20,7 @@ func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (s Sta
 	if err != nil {
 		return s, false, err
 	}
-	return kit.One[Status](ctx, w.store, w.table("status"), key(k))
+	return kit.One[Status](ctx, w.d.Store, w.table("status"), key(k))
 }
 
 // Versions returns the versions of a package from one to another, both
@@ -32,7 +32,7 @@ func (w *Warehouse) Versions(ctx context.Context, name, from, to string) ([]Vers
 			return nil, fmt.Errorf("%q is no semantic version, such as 1.0.0", bound)
 		}
 	}
-	all, err := kit.All[Version](ctx, w.store, dynamo.Query{Table: w.table("version"), Partition: item.String("name", name)})
+	all, err := kit.All[Version](ctx, w.d.Store, dynamo.Query{Table: w.table("version"), Partition: item.String("name", name)})
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +51,12 @@ func (w *Warehouse) Builds(ctx context.Context, name, env, version string) ([]Bu
 	if err != nil {
 		return nil, err
 	}
-	return kit.All[Build](ctx, w.store, dynamo.Query{Table: w.table("build"), Partition: item.String("key", k)})
+	return kit.All[Build](ctx, w.d.Store, dynamo.Query{Table: w.table("build"), Partition: item.String("key", k)})
 }
 
 // BuildFile returns the file with a fingerprint; false when there is none.
 func (w *Warehouse) BuildFile(ctx context.Context, fingerprint string) (f BuildFile, found bool, err error) {
-	return kit.One[BuildFile](ctx, w.store, w.table("build_file"), item.Of(item.String("fingerprint", fingerprint)))
+	return kit.One[BuildFile](ctx, w.d.Store, w.table("build_file"), item.Of(item.String("fingerprint", fingerprint)))
 }
 
 // ReleaseLine returns a release line with its dependents; false when there is
@@ -66,10 +66,10 @@ func (w *Warehouse) ReleaseLine(ctx context.Context, pkg, version string) (l Rel
 	if err != nil {
 		return l, false, err
 	}
-	if l, found, err = kit.One[ReleaseLine](ctx, w.store, w.table("release_line"), key(k)); err != nil || !found {
+	if l, found, err = kit.One[ReleaseLine](ctx, w.d.Store, w.table("release_line"), key(k)); err != nil || !found {
 		return l, false, err
 	}
-	l.Dependents, err = kit.All[ReleaseLineDependent](ctx, w.store, dynamo.Query{Table: w.table("release_line_dep"), Partition: item.String("key", k)})
+	l.Dependents, err = kit.All[ReleaseLineDependent](ctx, w.d.Store, dynamo.Query{Table: w.table("release_line_dep"), Partition: item.String("key", k)})
 	return l, err == nil, err
 }
 
@@ -95,7 +95,7 @@ func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit 
 		}
 	}
 	q := dynamo.Query{Table: w.table("status_event"), Partition: item.String("key", k)}
-	for e, err := range kit.Rows[StatusEvent](ctx, w.store, q) {
+	for e, err := range kit.Rows[StatusEvent](ctx, w.d.Store, q) {
 		if err != nil {
 			return nil, "", err
 		}
@@ -122,14 +122,14 @@ func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit 
 // in no order, and where the next page begins. after is "" for the first page, and
 // next is "" after the last. A package that exists all the while is in one page.
 func (w *Warehouse) Packages(ctx context.Context, limit int, after string) (packages []Package, next string, err error) {
-	if w.scan == nil {
+	if w.d.Scan == nil {
 		return nil, "", errors.New("warehouse: Packages needs Deps.Scan")
 	}
 	var begin sluice.Item
 	if after != "" {
 		begin = item.Of(item.String("name", after))
 	}
-	page, err := w.scan(ctx, w.table("package"), limit, begin)
+	page, err := w.d.Scan(ctx, w.table("package"), limit, begin)
 	if err != nil {
 		return nil, "", err
 	}
@@ -139,7 +139,7 @@ func (w *Warehouse) Packages(ctx context.Context, limit int, after string) (pack
 
 // Package returns a package; false when there is none.
 func (w *Warehouse) Package(ctx context.Context, name string) (Package, bool, error) {
-	return kit.One[Package](ctx, w.store, w.table("package"), item.Of(item.String("name", name)))
+	return kit.One[Package](ctx, w.d.Store, w.table("package"), item.Of(item.String("name", name)))
 }
 
 // Heads returns the head builds of a package in an environment, by locale.
@@ -148,7 +148,7 @@ func (w *Warehouse) Heads(ctx context.Context, name, env string) ([]BuildHead, e
 	if err != nil {
 		return nil, err
 	}
-	return kit.All[BuildHead](ctx, w.store, dynamo.Query{Table: w.table("build_head"), Partition: item.String("key", k)})
+	return kit.All[BuildHead](ctx, w.d.Store, dynamo.Query{Table: w.table("build_head"), Partition: item.String("key", k)})
 }
 
 // StatusHead returns the last queued version of a package in an environment; false
@@ -158,20 +158,20 @@ func (w *Warehouse) StatusHead(ctx context.Context, pkg, env string) (h StatusHe
 	if err != nil {
 		return h, false, err
 	}
-	return kit.One[StatusHead](ctx, w.store, w.table("status_head"), key(k))
+	return kit.One[StatusHead](ctx, w.d.Store, w.table("status_head"), key(k))
 }
 
 // ReleaseLineHead returns the newest release line of a package; false when there
 // is none.
 func (w *Warehouse) ReleaseLineHead(ctx context.Context, pkg string) (ReleaseLineHead, bool, error) {
-	return kit.One[ReleaseLineHead](ctx, w.store, w.table("release_line_head"), item.Of(item.String("pkg", pkg)))
+	return kit.One[ReleaseLineHead](ctx, w.d.Store, w.table("release_line_head"), item.Of(item.String("pkg", pkg)))
 }
 
 // Dependents returns the names of the packages that depend on one, in order.
 func (w *Warehouse) Dependents(ctx context.Context, name string) ([]string, error) {
 	row, _, err := kit.One[struct {
 		Dependents []string `dynamodbav:"dependents"`
-	}](ctx, w.store, w.table("dependent"), item.Of(item.String("name", name)))
+	}](ctx, w.d.Store, w.table("dependent"), item.Of(item.String("name", name)))
 	slices.Sort(row.Dependents)
 	return row.Dependents, err
 }
@@ -181,6 +181,6 @@ func (w *Warehouse) Dependents(ctx context.Context, name string) ([]string, erro
 func (w *Warehouse) DependentOf(ctx context.Context, pkg string) (string, error) {
 	row, _, err := kit.One[struct {
 		Of string `dynamodbav:"dependent_of"`
-	}](ctx, w.store, w.table("dependent_of"), item.Of(item.String("pkg", pkg)))
+	}](ctx, w.d.Store, w.table("dependent_of"), item.Of(item.String("pkg", pkg)))
 	return row.Of, err
 }
