@@ -37,9 +37,7 @@ type Options struct {
 
 func (o Options) withDefaults() (Options, error) {
 	o.Timeout = cmp.Or(o.Timeout, 20*time.Minute)
-	if o.Log == nil {
-		o.Log = io.Discard
-	}
+	o.Log = cmp.Or(o.Log, io.Discard)
 	if o.Dir == "" {
 		dir, err := cacheDir()
 		if err != nil {
