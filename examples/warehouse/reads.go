@@ -15,12 +15,26 @@ import (
 )
 
 // Status returns the status of a build; false when nothing is known of it.
-func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (s Status, found bool, err error) {
-	k, err := join(pkg, env, version)
+func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (Status, bool, error) {
+	return one[Status](ctx, w, "status", pkg, env, version)
+}
+
+// one reads an item by its key, which is made of parts; false when there is none.
+func one[T any](ctx context.Context, w *Warehouse, table string, parts ...string) (v T, found bool, err error) {
+	k, err := join(parts...)
 	if err != nil {
-		return s, false, err
+		return v, false, err
 	}
-	return kit.One[Status](ctx, w.d.Store, w.table("status"), key(k))
+	return kit.One[T](ctx, w.d.Store, w.table(table), key(k))
+}
+
+// all reads the items of a partition, whose key is made of parts.
+func all[T any](ctx context.Context, w *Warehouse, table string, parts ...string) ([]T, error) {
+	k, err := join(parts...)
+	if err != nil {
+		return nil, err
+	}
+	return kit.All[T](ctx, w.d.Store, dynamo.Query{Table: w.table(table), Partition: item.String("key", k)})
 }
 
 // Versions returns the versions of a package from one to another, both
@@ -47,11 +61,7 @@ func (w *Warehouse) Versions(ctx context.Context, name, from, to string) ([]Vers
 
 // Builds returns the builds of a version in all locales, by locale.
 func (w *Warehouse) Builds(ctx context.Context, name, env, version string) ([]Build, error) {
-	k, err := join(name, env, version)
-	if err != nil {
-		return nil, err
-	}
-	return kit.All[Build](ctx, w.d.Store, dynamo.Query{Table: w.table("build"), Partition: item.String("key", k)})
+	return all[Build](ctx, w, "build", name, env, version)
 }
 
 // BuildFile returns the file with a fingerprint; false when there is none.
@@ -62,14 +72,10 @@ func (w *Warehouse) BuildFile(ctx context.Context, fingerprint string) (f BuildF
 // ReleaseLine returns a release line with its dependents; false when there is
 // none.
 func (w *Warehouse) ReleaseLine(ctx context.Context, pkg, version string) (l ReleaseLine, found bool, err error) {
-	k, err := join(pkg, version)
-	if err != nil {
+	if l, found, err = one[ReleaseLine](ctx, w, "release_line", pkg, version); err != nil || !found {
 		return l, false, err
 	}
-	if l, found, err = kit.One[ReleaseLine](ctx, w.d.Store, w.table("release_line"), key(k)); err != nil || !found {
-		return l, false, err
-	}
-	l.Dependents, err = kit.All[ReleaseLineDependent](ctx, w.d.Store, dynamo.Query{Table: w.table("release_line_dep"), Partition: item.String("key", k)})
+	l.Dependents, err = all[ReleaseLineDependent](ctx, w, "release_line_dep", pkg, version)
 	return l, err == nil, err
 }
 
@@ -144,21 +150,13 @@ func (w *Warehouse) Package(ctx context.Context, name string) (Package, bool, er
 
 // Heads returns the head builds of a package in an environment, by locale.
 func (w *Warehouse) Heads(ctx context.Context, name, env string) ([]BuildHead, error) {
-	k, err := join(name, env)
-	if err != nil {
-		return nil, err
-	}
-	return kit.All[BuildHead](ctx, w.d.Store, dynamo.Query{Table: w.table("build_head"), Partition: item.String("key", k)})
+	return all[BuildHead](ctx, w, "build_head", name, env)
 }
 
 // StatusHead returns the last queued version of a package in an environment; false
 // if there is none.
-func (w *Warehouse) StatusHead(ctx context.Context, pkg, env string) (h StatusHead, found bool, err error) {
-	k, err := join(pkg, env)
-	if err != nil {
-		return h, false, err
-	}
-	return kit.One[StatusHead](ctx, w.d.Store, w.table("status_head"), key(k))
+func (w *Warehouse) StatusHead(ctx context.Context, pkg, env string) (StatusHead, bool, error) {
+	return one[StatusHead](ctx, w, "status_head", pkg, env)
 }
 
 // ReleaseLineHead returns the newest release line of a package; false when there
