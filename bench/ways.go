@@ -152,15 +152,9 @@ func NewWay(opts ...router.Option) *Way {
 }
 
 // Route does what UsualRoute does.
-func (w *Way) Route(event []byte) (int, error) {
-	page, err := sluice.DecodeEvent(event)
-	if err != nil {
-		return 0, err
-	}
-	return w.match(page, nil)
-}
+func (w *Way) Route(event []byte) (int, error) { return w.Project(event, nil) }
 
-// Project does what UsualProject does.
+// Project does what UsualProject does. A nil emit makes no documents.
 func (w *Way) Project(event []byte, emit func([]byte)) (int, error) {
 	page, err := sluice.DecodeEvent(event)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/internal/parallel"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 )
@@ -127,20 +127,16 @@ func (c *counted) run(ctx context.Context, n, records int, count func(context.Co
 	left.Store(int64(records))
 	errs := make([]error, n)
 	begin := time.Now()
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				counter := rand.IntN(ofMaps)
-				if errs[i] = count(ctx, strconv.FormatInt(c.ids.Add(1), 10), counter); errs[i] != nil {
-					return
-				}
-				c.sums[counter].Add(1)
-				c.sums[userOf(counter)].Add(1)
+	parallel.Do(n, n, func(i int) {
+		for left.Add(-1) >= 0 {
+			counter := rand.IntN(ofMaps)
+			if errs[i] = count(ctx, strconv.FormatInt(c.ids.Add(1), 10), counter); errs[i] != nil {
+				return
 			}
-		})
-	}
-	wg.Wait()
+			c.sums[counter].Add(1)
+			c.sums[userOf(counter)].Add(1)
+		}
+	})
 	return float64(records) / time.Since(begin).Seconds(), errors.Join(errs...)
 }
 

@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/bench/figures/tell"
 	"github.com/sluicehq/sluice/bench/local"
+	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/parallel"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -80,24 +81,18 @@ func (b *bench) write(ctx context.Context, tables []string, writes int) error {
 	const golden = math.Phi - 1
 	begin := time.Now()
 	errs := make([]error, len(tables))
-	var wg sync.WaitGroup
-	for i, table := range tables {
-		wg.Go(func() {
-			for n := range writes {
-				_, spread := math.Modf(float64(i*writes+n) * golden)
-				at := begin.Add(time.Duration(n)*writeEvery + writeEvery*time.Duration(i)/time.Duration(len(tables)) +
-					time.Duration(spread*float64(jitter)))
-				select {
-				case <-time.After(time.Until(at)):
-				case <-ctx.Done():
-					return
-				}
-				if errs[i] = b.service.put(ctx, table, n); errs[i] != nil {
-					return
-				}
+	parallel.Do(len(tables), len(tables), func(i int) {
+		for n := range writes {
+			_, spread := math.Modf(float64(i*writes+n) * golden)
+			at := begin.Add(time.Duration(n)*writeEvery + writeEvery*time.Duration(i)/time.Duration(len(tables)) +
+				time.Duration(spread*float64(jitter)))
+			if backoff.Sleep(ctx, time.Until(at)) != nil {
+				return
 			}
-		})
-	}
-	wg.Wait()
+			if errs[i] = b.service.put(ctx, tables[i], n); errs[i] != nil {
+				return
+			}
+		}
+	})
 	return errors.Join(append(errs, ctx.Err())...)
 }

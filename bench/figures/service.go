@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/bench/figures/tell"
 	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/internal/benchdata"
+	"github.com/sluicehq/sluice/internal/parallel"
 )
 
 // service writes to DynamoDB Local by plain HTTP, so that writing a backlog costs
@@ -52,18 +52,14 @@ const (
 // fill writes every item of the backlog's table in versions from up to before
 // to, each item's in order.
 func (s *service) fill(ctx context.Context, table string, from, to int) error {
-	var wg sync.WaitGroup
 	errs := make([]error, writers)
-	for w := range writers {
-		wg.Go(func() {
-			for version := from; version < to && errs[w] == nil; version++ {
-				for i := w * perWrite; i < keys && errs[w] == nil; i += writers * perWrite {
-					errs[w] = s.batch(ctx, table, i, version)
-				}
+	parallel.Do(writers, writers, func(w int) {
+		for version := from; version < to && errs[w] == nil; version++ {
+			for i := w * perWrite; i < keys && errs[w] == nil; i += writers * perWrite {
+				errs[w] = s.batch(ctx, table, i, version)
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	return errors.Join(errs...)
 }
 

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/fleettest"
+	"github.com/sluicehq/sluice/internal/parallel"
 )
 
 // restAfter is how long after its last record a fleet is at rest: more than the time
@@ -29,11 +29,7 @@ type fleet struct {
 // add starts n workers at the same time.
 func (f *fleet) add(ctx context.Context, n int) error {
 	added, errs := make([]*fleettest.Worker, n), make([]error, n)
-	var starting sync.WaitGroup
-	for i := range n {
-		starting.Go(func() { added[i], errs[i] = f.Start(ctx, f.patience) })
-	}
-	starting.Wait()
+	parallel.Do(n, n, func(i int) { added[i], errs[i] = f.Start(ctx, f.patience) })
 	f.workers = append(f.workers, added...)
 	return errors.Join(errs...)
 }
@@ -110,11 +106,8 @@ func (f *fleet) share(ctx context.Context, workers int) (equally bool, err error
 
 // counts returns how many shards each worker reads.
 func (f *fleet) counts(ctx context.Context) ([]int, error) {
-	counts, errs := make([]int, len(f.workers)), make([]error, len(f.workers))
-	var asking sync.WaitGroup
-	for i, w := range f.workers {
-		asking.Go(func() { counts[i], errs[i] = w.Shards(ctx) })
-	}
-	asking.Wait()
+	n := len(f.workers)
+	counts, errs := make([]int, n), make([]error, n)
+	parallel.Do(n, n, func(i int) { counts[i], errs[i] = f.workers[i].Shards(ctx) })
 	return counts, errors.Join(errs...)
 }

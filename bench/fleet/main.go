@@ -30,7 +30,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -133,13 +132,4 @@ func (b *bench) logf(format string, args ...any) {
 	if b.verbose {
 		fmt.Fprintf(os.Stderr, "  "+format+"\n", args...)
 	}
-}
-
-// list writes figures for the details.
-func list(x []float64) string {
-	var s []string
-	for _, v := range x {
-		s = append(s, fmt.Sprintf("%.2f", v))
-	}
-	return strings.Join(s, " ")
 }

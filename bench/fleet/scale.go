@@ -28,7 +28,7 @@ func (b *bench) scale(ctx context.Context) error {
 		}
 	}
 	fmt.Printf("cost fleet_scale_out_s %.2f\n", local.Median(took))
-	b.logf("%d shards were balanced in %s s", shards, list(took))
+	b.logf("%d shards were balanced in %.2f s", shards, took)
 	return nil
 }
 

@@ -29,7 +29,7 @@ func (b *bench) start(ctx context.Context) error {
 	}
 	fmt.Printf("cost fleet_start_s %.3f\n", local.Median(first))
 	fmt.Printf("cost fleet_start_again_s %.3f\n", local.Median(again))
-	b.logf("first starts: %s s; after an orderly end: %s s", list(first), list(again))
+	b.logf("first starts: %.2f s; after an orderly end: %.2f s", first, again)
 	return nil
 }
 

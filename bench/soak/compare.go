@@ -151,9 +151,6 @@ func compareNumbers(all []thing, kept map[string]numbers) (different []string) {
 
 // number is 0 for an attribute that is not there: nothing was ever added.
 func number(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }

@@ -37,15 +37,12 @@ func (t *Table) Respond(ctx context.Context, searchID string, step int64, r Resp
 	op := kit.Set(dynamo.Update(t.name, key(searchID, AttemptID(searchID, n, step)), ""), map[string]any{
 		"response": r.Text, "respondedBy": kit.Given(r.By), "respondedDatetime": kit.Given(timeText(r.At)),
 	})
-	err = t.store.Write(ctx, op.If("#type = :attempt AND attribute_not_exists(#response)").
+	first, err = t.write(ctx, op.If("#type = :attempt AND attribute_not_exists(#response)").
 		Name("#type", "entityType").Name("#response", "response").Value(":attempt", "searchAttempt"))
-	switch {
-	case err == nil:
-		return true, nil
-	case dynamo.IsCondition(err):
-		return false, nil
+	if err != nil {
+		err = fmt.Errorf("noting the answer to step %d of search %s: %w", step, Named(key(searchID, "search")), err)
 	}
-	return false, fmt.Errorf("noting the answer to step %d of search %s: %w", step, Named(key(searchID, "search")), err)
+	return first, err
 }
 
 // resolve handles the first response to an attempt.

@@ -106,17 +106,17 @@ func TestQueries(t *testing.T) {
 			}
 		}
 	})
-	t.Run("contact with methods", func(t *testing.T) { // 4
-		c, methods, ok, err := table.ContactWithMethods(ctx, "db3280c", "89fa8f8")
-		if err != nil || !ok || c.ID != "89fa8f8" || len(methods) != 2 {
-			t.Fatalf("%+v, %+v, %v, %v", c, methods, ok, err)
+	t.Run("methods of a contact", func(t *testing.T) { // 4
+		methods, _, err := table.Methods(ctx, "db3280c", "89fa8f8", Page{})
+		if err != nil || len(methods) != 2 {
+			t.Fatalf("%+v, %v", methods, err)
 		}
 		want := Method{ContactID: "89fa8f8", ID: "800e613", DomainID: "db3280c", Type: "call", Destination: "+15550100", Order: 2, WaitSeconds: 1200, Enabled: true}
 		if fmt.Sprint(methods[1]) != fmt.Sprint(want) || methods[0].ID != "538235b" {
 			t.Errorf("%+v", methods)
 		}
-		if _, _, ok, err := table.ContactWithMethods(ctx, "db3280c", "a271244"); ok || err != nil {
-			t.Errorf("a search: %v, %v", ok, err)
+		if methods, _, err := table.Methods(ctx, "db3280c", "a271244", Page{}); methods != nil || err != nil {
+			t.Errorf("a search: %+v, %v", methods, err)
 		}
 	})
 	t.Run("contacts of a domain by name", func(t *testing.T) { // 5

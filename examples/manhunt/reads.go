@@ -122,24 +122,6 @@ func (t *Table) Contact(ctx context.Context, domainID, id string) (c Contact, fo
 	return c, true, err
 }
 
-// ContactWithMethods returns a contact of a domain and its methods, by their
-// ids; false when there is no such contact. [Table.Methods] has them by pages.
-func (t *Table) ContactWithMethods(ctx context.Context, domainID, id string) (c Contact, methods []Method, found bool, err error) {
-	items, err := t.partition(ctx, id)
-	if err != nil {
-		return c, nil, false, err
-	}
-	i := slices.IndexFunc(items, func(it sluice.Item) bool { return isContact(it, domainID) })
-	if i < 0 {
-		return c, nil, false, nil
-	}
-	if c, err = decode[Contact](items[i]); err != nil {
-		return c, nil, false, err
-	}
-	methods, err = all[Method](items, "contactMethod")
-	return c, methods, true, err
-}
-
 // Methods returns a page of the methods of a domain's contact, ordered by id;
 // empty if the contact does not exist.
 func (t *Table) Methods(ctx context.Context, domainID, contactID string, p Page) (methods []Method, next string, err error) {

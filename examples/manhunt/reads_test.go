@@ -28,9 +28,9 @@ func TestUnread(t *testing.T) {
 	if s, ok, err := table.Search(t.Context(), "s2"); err != nil || !ok || s.ContactID != "89fa8f8" || len(s.Unread) != 3 {
 		t.Errorf("%+v, %v, %v", s, ok, err)
 	}
-	_, methods, ok, err := table.ContactWithMethods(t.Context(), "db3280c", "89fa8f8")
-	if err != nil || !ok || len(methods) != 2 || methods[1].Type != "call" || fmt.Sprint(methods[1].Unread) != "map[destination:it is of type M order:it is of type S]" {
-		t.Errorf("%+v, %v, %v", methods, ok, err)
+	methods, _, err := table.Methods(t.Context(), "db3280c", "89fa8f8", Page{})
+	if err != nil || len(methods) != 2 || methods[1].Type != "call" || fmt.Sprint(methods[1].Unread) != "map[destination:it is of type M order:it is of type S]" {
+		t.Errorf("%+v, %v", methods, err)
 	}
 	_, attempts, ok, err := table.SearchWithAttempts(t.Context(), "a271244")
 	if err != nil || !ok || len(attempts) != 1 || attempts[0].Method.ID != "538235b" || fmt.Sprint(attempts[0].Unread) != "map[method.order:it is of type S step:it is of type S]" {

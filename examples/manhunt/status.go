@@ -80,7 +80,7 @@ func timeText(at time.Time) string {
 	return at.UTC().Format(time.RFC3339Nano)
 }
 
-// write makes a write of a search; false says that its condition does not hold.
+// write makes a write of a row; false says that its condition does not hold.
 func (t *Table) write(ctx context.Context, op dynamo.Op) (written bool, err error) {
 	err = t.store.Write(ctx, op)
 	switch {
@@ -89,7 +89,7 @@ func (t *Table) write(ctx context.Context, op dynamo.Op) (written bool, err erro
 	case dynamo.IsCondition(err):
 		return false, nil
 	}
-	return false, fmt.Errorf("writing search %s: %w", Named(op.Key), err)
+	return false, fmt.Errorf("writing row %s: %w", Named(op.Key), err)
 }
 
 // Cancel ends a search as an operator does; false when it was over before, or

@@ -81,7 +81,7 @@ func newCity(t *testing.T, url string, stale float64) *city {
 	t.Cleanup(func() { // the test's own context has ended by now
 		db := awsdynamodb.NewFromConfig(cfg)
 		for _, s := range schemas {
-			name := prefix + s.name
+			name := prefix + s.Name
 			if _, err := db.DeleteTable(context.Background(), &awsdynamodb.DeleteTableInput{TableName: &name}); err != nil {
 				t.Error(err)
 			}

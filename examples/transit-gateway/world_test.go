@@ -48,7 +48,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{World: tabletest.NewWorld(start), t: t, index: streamtest.NewIndex()}
 	for _, s := range schemas {
-		w.Create(s.name, s.keys[0], strings.Join(s.keys[1:], ""))
+		w.Create(s.Name, s.Keys[0], strings.Join(s.Keys[1:], ""))
 	}
 	w.Gateways = New(w.World, "", w.Now)
 	var err error

@@ -108,7 +108,7 @@ func (g *group) reconcile(ctx context.Context, version string) error {
 }
 
 func (g *group) readRow(ctx context.Context) (err error) {
-	if g.row, err = g.w.store.Get(ctx, g.w.table("build_head"), g.rowKey()); err != nil || !g.row.Exists() {
+	if g.row, err = g.w.d.Store.Get(ctx, g.w.table("build_head"), g.rowKey()); err != nil || !g.row.Exists() {
 		return err
 	}
 	var row struct {
@@ -168,7 +168,7 @@ func (g *group) refill(ctx context.Context) error {
 		Table: g.w.table("build"), Index: buildIndex, Partition: item.String("name", g.name),
 		Sort: dynamo.Sort{Op: "=", Key: item.String("env", g.env)}, Attributes: []string{"key", "locale", "build_id", "create_date"},
 	}
-	for it, err := range dynamo.All(ctx, g.w.store.Query, q) {
+	for it, err := range dynamo.All(ctx, g.w.d.Store.Query, q) {
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (g *group) build(ctx context.Context, version string) (sluice.Item, error) 
 	if it, done := g.read[version]; done {
 		return it, nil
 	}
-	it, err := g.w.store.Get(ctx, g.w.table("build"), g.buildKey(version))
+	it, err := g.w.d.Store.Get(ctx, g.w.table("build"), g.buildKey(version))
 	if err == nil {
 		g.read[version] = it
 	}
@@ -243,7 +243,7 @@ func (g *group) write(ctx context.Context) error {
 		}
 		ops = append(ops, kit.Same(dynamo.Check(g.w.table("build"), g.buildKey(version), ""), it, names...))
 	}
-	return g.w.store.Transact(ctx, ops...)
+	return g.w.d.Store.Transact(ctx, ops...)
 }
 
 // fields are those of the head: its build's, and the dates of the builds that it

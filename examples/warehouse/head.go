@@ -115,7 +115,7 @@ func (w *Warehouse) tellPrevious(ctx context.Context, e StatusEvent, history []e
 		return err
 	}
 	for i := 1; i < len(history); i++ {
-		err := unless(w.store.Write(ctx, dynamo.Update(w.table("status"), e.statusKey(history[i].Version), "SET previous_version = :previous, head_rev = :rev").
+		err := unless(w.d.Store.Write(ctx, dynamo.Update(w.table("status"), e.statusKey(history[i].Version), "SET previous_version = :previous, head_rev = :rev").
 			If("attribute_exists(#key) AND attribute_not_exists(head_rev) OR attribute_exists(#key) AND head_rev <= :rev").
 			Name("#key", "key").Value(":previous", history[i-1].Version).Value(":rev", rev)))
 		if err != nil {
@@ -129,7 +129,7 @@ func (w *Warehouse) tellPrevious(ctx context.Context, e StatusEvent, history []e
 // when that version was queued again and stands behind it now.
 func (w *Warehouse) forgetPrevious(ctx context.Context, e StatusEvent, history []entry, rev int64) error {
 	k := e.statusKey(history[0].Version)
-	it, err := w.store.Get(ctx, w.table("status"), k)
+	it, err := w.d.Store.Get(ctx, w.table("status"), k)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (w *Warehouse) forgetPrevious(ctx context.Context, e StatusEvent, history [
 	if !slices.ContainsFunc(history, func(o entry) bool { return o.Version == previous }) {
 		return nil
 	}
-	return unless(w.store.Write(ctx, dynamo.Update(w.table("status"), k, "SET head_rev = :rev REMOVE previous_version").
+	return unless(w.d.Store.Write(ctx, dynamo.Update(w.table("status"), k, "SET head_rev = :rev REMOVE previous_version").
 		If("head_rev <= :rev").Value(":rev", rev)))
 }
 

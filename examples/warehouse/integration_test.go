@@ -55,7 +55,7 @@ func newWorldOn(t *testing.T, write func(context.Context, document.Op) error, in
 	t.Cleanup(func() {
 		db := awsdynamodb.NewFromConfig(cfg)
 		for _, s := range schemas {
-			name := prefix + s.name
+			name := prefix + s.Name
 			if _, err := db.DeleteTable(context.Background(), &awsdynamodb.DeleteTableInput{TableName: &name}); err != nil {
 				t.Error(err)
 			}

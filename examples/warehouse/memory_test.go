@@ -42,7 +42,7 @@ func newMemory(t *testing.T) *memory {
 	t.Helper()
 	m := &memory{World: &tabletest.World{}, t: t, told: make(map[string]string)}
 	for _, s := range schemas {
-		m.Create(DefaultPrefix+s.name, s.keys[0], strings.Join(s.keys[1:], ""))
+		m.Create(DefaultPrefix+s.Name, s.Keys[0], strings.Join(s.Keys[1:], ""))
 	}
 	send := func(_ context.Context, msg sluice.Message) error {
 		m.told[msg.Attributes["dedupeKey"].Value] = msg.Body

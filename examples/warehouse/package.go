@@ -105,7 +105,7 @@ func (w *Warehouse) onVersion(ctx context.Context, rec *sluice.Record) error {
 	}
 	on := slices.Sorted(maps.Keys(maps.Collect(dependencies.Map().All())))
 	for _, d := range on {
-		err := w.store.Write(ctx, dynamo.Update(w.table("dependent"), item.Of(item.String("name", d)), "ADD dependents :one").
+		err := w.d.Store.Write(ctx, dynamo.Update(w.table("dependent"), item.Of(item.String("name", d)), "ADD dependents :one").
 			Value(":one", dynamo.Strings{name}))
 		if err != nil {
 			return err

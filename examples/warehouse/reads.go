@@ -15,12 +15,26 @@ import (
 )
 
 // Status returns the status of a build; false when nothing is known of it.
-func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (s Status, found bool, err error) {
-	k, err := join(pkg, env, version)
+func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (Status, bool, error) {
+	return one[Status](ctx, w, "status", pkg, env, version)
+}
+
+// one reads an item by its key, which is made of parts; false when there is none.
+func one[T any](ctx context.Context, w *Warehouse, table string, parts ...string) (v T, found bool, err error) {
+	k, err := join(parts...)
 	if err != nil {
-		return s, false, err
+		return v, false, err
 	}
-	return kit.One[Status](ctx, w.store, w.table("status"), key(k))
+	return kit.One[T](ctx, w.d.Store, w.table(table), key(k))
+}
+
+// all reads the items of a partition, whose key is made of parts.
+func all[T any](ctx context.Context, w *Warehouse, table string, parts ...string) ([]T, error) {
+	k, err := join(parts...)
+	if err != nil {
+		return nil, err
+	}
+	return kit.All[T](ctx, w.d.Store, dynamo.Query{Table: w.table(table), Partition: item.String("key", k)})
 }
 
 // Versions returns the versions of a package from one to another, both
@@ -32,7 +46,7 @@ func (w *Warehouse) Versions(ctx context.Context, name, from, to string) ([]Vers
 			return nil, fmt.Errorf("%q is no semantic version, such as 1.0.0", bound)
 		}
 	}
-	all, err := kit.All[Version](ctx, w.store, dynamo.Query{Table: w.table("version"), Partition: item.String("name", name)})
+	all, err := kit.All[Version](ctx, w.d.Store, dynamo.Query{Table: w.table("version"), Partition: item.String("name", name)})
 	if err != nil {
 		return nil, err
 	}
@@ -47,29 +61,21 @@ func (w *Warehouse) Versions(ctx context.Context, name, from, to string) ([]Vers
 
 // Builds returns the builds of a version in all locales, by locale.
 func (w *Warehouse) Builds(ctx context.Context, name, env, version string) ([]Build, error) {
-	k, err := join(name, env, version)
-	if err != nil {
-		return nil, err
-	}
-	return kit.All[Build](ctx, w.store, dynamo.Query{Table: w.table("build"), Partition: item.String("key", k)})
+	return all[Build](ctx, w, "build", name, env, version)
 }
 
 // BuildFile returns the file with a fingerprint; false when there is none.
 func (w *Warehouse) BuildFile(ctx context.Context, fingerprint string) (f BuildFile, found bool, err error) {
-	return kit.One[BuildFile](ctx, w.store, w.table("build_file"), item.Of(item.String("fingerprint", fingerprint)))
+	return kit.One[BuildFile](ctx, w.d.Store, w.table("build_file"), item.Of(item.String("fingerprint", fingerprint)))
 }
 
 // ReleaseLine returns a release line with its dependents; false when there is
 // none.
 func (w *Warehouse) ReleaseLine(ctx context.Context, pkg, version string) (l ReleaseLine, found bool, err error) {
-	k, err := join(pkg, version)
-	if err != nil {
+	if l, found, err = one[ReleaseLine](ctx, w, "release_line", pkg, version); err != nil || !found {
 		return l, false, err
 	}
-	if l, found, err = kit.One[ReleaseLine](ctx, w.store, w.table("release_line"), key(k)); err != nil || !found {
-		return l, false, err
-	}
-	l.Dependents, err = kit.All[ReleaseLineDependent](ctx, w.store, dynamo.Query{Table: w.table("release_line_dep"), Partition: item.String("key", k)})
+	l.Dependents, err = all[ReleaseLineDependent](ctx, w, "release_line_dep", pkg, version)
 	return l, err == nil, err
 }
 
@@ -95,7 +101,7 @@ func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit 
 		}
 	}
 	q := dynamo.Query{Table: w.table("status_event"), Partition: item.String("key", k)}
-	for e, err := range kit.Rows[StatusEvent](ctx, w.store, q) {
+	for e, err := range kit.Rows[StatusEvent](ctx, w.d.Store, q) {
 		if err != nil {
 			return nil, "", err
 		}
@@ -122,14 +128,14 @@ func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit 
 // in no order, and where the next page begins. after is "" for the first page, and
 // next is "" after the last. A package that exists all the while is in one page.
 func (w *Warehouse) Packages(ctx context.Context, limit int, after string) (packages []Package, next string, err error) {
-	if w.scan == nil {
+	if w.d.Scan == nil {
 		return nil, "", errors.New("warehouse: Packages needs Deps.Scan")
 	}
 	var begin sluice.Item
 	if after != "" {
 		begin = item.Of(item.String("name", after))
 	}
-	page, err := w.scan(ctx, w.table("package"), limit, begin)
+	page, err := w.d.Scan(ctx, w.table("package"), limit, begin)
 	if err != nil {
 		return nil, "", err
 	}
@@ -139,39 +145,31 @@ func (w *Warehouse) Packages(ctx context.Context, limit int, after string) (pack
 
 // Package returns a package; false when there is none.
 func (w *Warehouse) Package(ctx context.Context, name string) (Package, bool, error) {
-	return kit.One[Package](ctx, w.store, w.table("package"), item.Of(item.String("name", name)))
+	return kit.One[Package](ctx, w.d.Store, w.table("package"), item.Of(item.String("name", name)))
 }
 
 // Heads returns the head builds of a package in an environment, by locale.
 func (w *Warehouse) Heads(ctx context.Context, name, env string) ([]BuildHead, error) {
-	k, err := join(name, env)
-	if err != nil {
-		return nil, err
-	}
-	return kit.All[BuildHead](ctx, w.store, dynamo.Query{Table: w.table("build_head"), Partition: item.String("key", k)})
+	return all[BuildHead](ctx, w, "build_head", name, env)
 }
 
 // StatusHead returns the last queued version of a package in an environment; false
 // if there is none.
-func (w *Warehouse) StatusHead(ctx context.Context, pkg, env string) (h StatusHead, found bool, err error) {
-	k, err := join(pkg, env)
-	if err != nil {
-		return h, false, err
-	}
-	return kit.One[StatusHead](ctx, w.store, w.table("status_head"), key(k))
+func (w *Warehouse) StatusHead(ctx context.Context, pkg, env string) (StatusHead, bool, error) {
+	return one[StatusHead](ctx, w, "status_head", pkg, env)
 }
 
 // ReleaseLineHead returns the newest release line of a package; false when there
 // is none.
 func (w *Warehouse) ReleaseLineHead(ctx context.Context, pkg string) (ReleaseLineHead, bool, error) {
-	return kit.One[ReleaseLineHead](ctx, w.store, w.table("release_line_head"), item.Of(item.String("pkg", pkg)))
+	return kit.One[ReleaseLineHead](ctx, w.d.Store, w.table("release_line_head"), item.Of(item.String("pkg", pkg)))
 }
 
 // Dependents returns the names of the packages that depend on one, in order.
 func (w *Warehouse) Dependents(ctx context.Context, name string) ([]string, error) {
 	row, _, err := kit.One[struct {
 		Dependents []string `dynamodbav:"dependents"`
-	}](ctx, w.store, w.table("dependent"), item.Of(item.String("name", name)))
+	}](ctx, w.d.Store, w.table("dependent"), item.Of(item.String("name", name)))
 	slices.Sort(row.Dependents)
 	return row.Dependents, err
 }
@@ -181,6 +179,6 @@ func (w *Warehouse) Dependents(ctx context.Context, name string) ([]string, erro
 func (w *Warehouse) DependentOf(ctx context.Context, pkg string) (string, error) {
 	row, _, err := kit.One[struct {
 		Of string `dynamodbav:"dependent_of"`
-	}](ctx, w.store, w.table("dependent_of"), item.Of(item.String("pkg", pkg)))
+	}](ctx, w.d.Store, w.table("dependent_of"), item.Of(item.String("pkg", pkg)))
 	return row.Of, err
 }

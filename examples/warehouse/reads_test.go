@@ -155,7 +155,7 @@ func TestPackagesByPages(t *testing.T) {
 			t.Errorf("pages of %d: %v", limit, got)
 		}
 	}
-	m.scan = nil
+	m.d.Scan = nil
 	if _, _, err := m.Packages(t.Context(), 1, ""); err == nil {
 		t.Error("packages were read without Deps.Scan")
 	}

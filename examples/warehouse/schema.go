@@ -11,34 +11,31 @@ import (
 	"github.com/sluicehq/sluice/examples/internal/kit"
 )
 
-// schemas are the tables: their key attributes, all of them strings, and
-// whether a stream of new and old images is read.
-var schemas = []struct {
-	name   string
-	keys   []string
-	stream bool
-}{
-	{"status_event", []string{"key", "event_id"}, true},
-	{"status", []string{"key"}, true},
-	{"status_head", []string{"key"}, false},
-	{"status_counter", []string{"key"}, true},
-	{"build", []string{"key", "locale"}, true},
-	{"build_head", []string{"key", "locale"}, false},
-	{"package", []string{"name"}, true},
-	{"version", []string{"name", "version"}, true},
-	{"build_file", []string{"fingerprint"}, false},
-	{"dependent", []string{"name"}, false},
-	{"dependent_of", []string{"pkg"}, false},
-	{"release_line", []string{"key"}, true},
-	{"release_line_dep", []string{"key", "dependent"}, false},
-	{"release_line_head", []string{"pkg"}, false},
+var schemas = kit.Schemas{
+	{Name: "status_event", Keys: []string{"key", "event_id"}, Stream: true},
+	{Name: "status", Keys: []string{"key"}, Stream: true},
+	{Name: "status_head", Keys: []string{"key"}},
+	{Name: "status_counter", Keys: []string{"key"}, Stream: true},
+	{Name: "build", Keys: []string{"key", "locale"}, Stream: true, Index: &types.GlobalSecondaryIndex{
+		IndexName: aws.String(buildIndex), KeySchema: kit.Key("name", "env"),
+		Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"build_id", "create_date"}},
+	}},
+	{Name: "build_head", Keys: []string{"key", "locale"}},
+	{Name: "package", Keys: []string{"name"}, Stream: true},
+	{Name: "version", Keys: []string{"name", "version"}, Stream: true},
+	{Name: "build_file", Keys: []string{"fingerprint"}},
+	{Name: "dependent", Keys: []string{"name"}},
+	{Name: "dependent_of", Keys: []string{"pkg"}},
+	{Name: "release_line", Keys: []string{"key"}, Stream: true},
+	{Name: "release_line_dep", Keys: []string{"key", "dependent"}},
+	{Name: "release_line_head", Keys: []string{"pkg"}},
 }
 
 // Keys names the key attributes of a table, whose name is without its prefix.
 func Keys(table string) ([]string, error) {
 	for _, s := range schemas {
-		if s.name == table {
-			return s.keys, nil
+		if s.Name == table {
+			return s.Keys, nil
 		}
 	}
 	return nil, fmt.Errorf("there is no table %s", table)
@@ -51,23 +48,10 @@ const buildIndex = "by_name_env"
 // Create makes the tables that are not there, with their streams and the index,
 // and returns when they can be written to.
 func Create(ctx context.Context, cfg aws.Config, prefix string) error {
-	db := dynamodb.NewFromConfig(cfg)
-	var tables []*dynamodb.CreateTableInput
-	for _, s := range schemas {
-		in := kit.Table(prefix+s.name, s.stream, s.keys...)
-		if s.name == "build" {
-			in.AttributeDefinitions = append(in.AttributeDefinitions, kit.Texts("name", "env")...)
-			in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{
-				IndexName: aws.String(buildIndex), KeySchema: kit.Key("name", "env"),
-				Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"build_id", "create_date"}},
-			}}
-		}
-		tables = append(tables, in)
-	}
-	if err := kit.Create(ctx, db, tables...); err != nil {
+	if err := schemas.Create(ctx, cfg, prefix); err != nil {
 		return err
 	}
-	return hasIndex(ctx, db, prefix+"build")
+	return hasIndex(ctx, dynamodb.NewFromConfig(cfg), prefix+"build")
 }
 
 // hasIndex looks whether a table of builds that was there before has the index.

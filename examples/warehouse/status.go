@@ -67,7 +67,7 @@ func (w *Warehouse) onEvent(ctx context.Context, rec *sluice.Record) error {
 	case queued:
 		return w.enqueue(ctx, e, total)
 	case failed:
-		return unless(w.store.Write(ctx, dynamo.Update(w.table("status"), key(e.Key), "SET #error = :yes").
+		return unless(w.d.Store.Write(ctx, dynamo.Update(w.table("status"), key(e.Key), "SET #error = :yes").
 			If(notComplete).Name("#error", "error").Name("#complete", "complete").Value(":yes", true)))
 	case complete:
 		return w.count(ctx, e)
@@ -117,7 +117,7 @@ func (w *Warehouse) count(ctx context.Context, e StatusEvent) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.store.Once(ctx, dynamo.Unit{
+	_, err = w.d.Store.Once(ctx, dynamo.Unit{
 		Marker: dynamo.Marker{Table: w.table("status_counter"), Key: "key", Item: item.Of(item.String("key", marker), item.Bool("marker", true))},
 		Adds:   []dynamo.Add{{Table: w.table("status_counter"), Key: key(e.Key), By: map[string]int64{"count": 1}, Create: true}},
 	})
@@ -128,11 +128,11 @@ func (w *Warehouse) count(ctx context.Context, e StatusEvent) error {
 // lead here, so that whichever was written later sees the other.
 func (w *Warehouse) onCounted(ctx context.Context, rec *sluice.Record) error {
 	k := kit.Text(rec.Keys, "key")
-	status, err := w.store.Get(ctx, w.table("status"), key(k))
+	status, err := w.d.Store.Get(ctx, w.table("status"), key(k))
 	if err != nil {
 		return err
 	}
-	counter, err := w.store.Get(ctx, w.table("status_counter"), key(k))
+	counter, err := w.d.Store.Get(ctx, w.table("status_counter"), key(k))
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (w *Warehouse) onCounted(ctx context.Context, rec *sluice.Record) error {
 	if total <= 0 || count < total {
 		return sluice.Skip("not complete")
 	}
-	return unless(w.store.Write(ctx, dynamo.Update(w.table("status"), key(k), "SET #complete = :yes, #error = :no").
+	return unless(w.d.Store.Write(ctx, dynamo.Update(w.table("status"), key(k), "SET #complete = :yes, #error = :no").
 		If("attribute_exists(#key) AND attribute_not_exists(#complete) OR attribute_exists(#key) AND #complete <> :yes").
 		Name("#key", "key").Name("#complete", "complete").Name("#error", "error").Value(":yes", true).Value(":no", false)))
 }
@@ -158,7 +158,7 @@ func (w *Warehouse) nameCounter(ctx context.Context, counter sluice.Item) error 
 		return nil
 	}
 	op := kit.Set(dynamo.Update(w.table("status_counter"), key(k), ""), map[string]any{"pkg": parts[0], "env": parts[1], "version": parts[2]})
-	return unless(w.store.Write(ctx, op.If("attribute_exists(#key)").Name("#key", "key")))
+	return unless(w.d.Store.Write(ctx, op.If("attribute_exists(#key)").Name("#key", "key")))
 }
 
 // announce says that a build has started, or is completed. A record handled
@@ -172,7 +172,7 @@ func (w *Warehouse) announce(ctx context.Context, rec *sluice.Record) error {
 		}
 	}
 	if yes(rec.New, "complete") && !yes(rec.Old, "complete") {
-		it, err := w.store.Get(ctx, w.table("package"), item.Of(item.String("name", kit.Text(rec.New, "pkg"))))
+		it, err := w.d.Store.Get(ctx, w.table("package"), item.Of(item.String("name", kit.Text(rec.New, "pkg"))))
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func head(b *message.Body, event string, rec *sluice.Record) *message.Body {
 }
 
 func (w *Warehouse) tell(ctx context.Context, rec *sluice.Record, event string, body []byte) error {
-	return w.send(ctx, kit.Message(body, event+":"+kit.Text(rec.Keys, "key")))
+	return w.d.Send(ctx, kit.Message(body, event+":"+kit.Text(rec.Keys, "key")))
 }
 
 func yes(it sluice.Item, name string) bool {

@@ -49,17 +49,12 @@ type Store interface {
 const DefaultPrefix = "wrhs_"
 
 // Warehouse is the tables of one warehouse. It is safe for concurrent use.
-type Warehouse struct {
-	store  Store
-	scan   func(ctx context.Context, table string, limit int, after sluice.Item) (dynamo.Page, error)
-	send   func(ctx context.Context, m sluice.Message) error
-	prefix string
-}
+type Warehouse struct{ d Deps }
 
 // New returns the warehouse on its tables.
 func New(d Deps) *Warehouse {
 	d.Prefix = cmp.Or(d.Prefix, DefaultPrefix)
-	return &Warehouse{store: d.Store, scan: d.Scan, send: d.Send, prefix: d.Prefix}
+	return &Warehouse{d}
 }
 
 // NewRouter returns the routes. They read before they write, or write under a
@@ -75,7 +70,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 	}
 	w := New(d)
 	r := router.New(router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
-		return strings.TrimPrefix(rec.Table, w.prefix), nil
+		return strings.TrimPrefix(rec.Table, w.d.Prefix), nil
 	})))
 	r.Handle("status_event#INSERT", w.onEvent, router.Name("event"), router.Redrive(),
 		router.When(func(rec *sluice.Record) bool { return kit.Text(rec.New, "event_type") != ignored }))
@@ -97,21 +92,13 @@ func NewRouter(d Deps) (*router.Router, error) {
 func All(prefix string) []string {
 	var names []string
 	for _, s := range schemas {
-		names = append(names, prefix+s.name)
+		names = append(names, prefix+s.Name)
 	}
 	return names
 }
 
 // Tables names the tables whose streams the routes read.
-func Tables(prefix string) []string {
-	var names []string
-	for _, s := range schemas {
-		if s.stream {
-			names = append(names, prefix+s.name)
-		}
-	}
-	return names
-}
+func Tables(prefix string) []string { return schemas.Streams(prefix) }
 
 // Types of events.
 const (
@@ -121,14 +108,14 @@ const (
 	ignored  = "ignored"
 )
 
-func (w *Warehouse) table(name string) string { return w.prefix + name }
+func (w *Warehouse) table(name string) string { return w.d.Prefix + name }
 
 // change updates an item: to what fields makes of the item as it is. It looks again when
 // somebody else has changed one of the attributes with these names meanwhile. fields is nil
 // for no change.
 func (w *Warehouse) change(ctx context.Context, table string, k sluice.Item, names []string, fields func(it sluice.Item) (map[string]any, error)) error {
 	for {
-		it, err := w.store.Get(ctx, w.table(table), k)
+		it, err := w.d.Store.Get(ctx, w.table(table), k)
 		if err != nil {
 			return err
 		}
@@ -137,7 +124,7 @@ func (w *Warehouse) change(ctx context.Context, table string, k sluice.Item, nam
 			return err
 		}
 		op := kit.Set(dynamo.Update(w.table(table), k, ""), f)
-		if err := w.store.Write(ctx, kit.Same(op, it, names...)); !dynamo.IsCondition(err) {
+		if err := w.d.Store.Write(ctx, kit.Same(op, it, names...)); !dynamo.IsCondition(err) {
 			return err
 		}
 	}

@@ -95,7 +95,7 @@ func (w *early) again(rec sluice.Record) {
 func (w *early) shops() string {
 	var all []string
 	for _, it := range w.Items("shops") {
-		all = append(all, string(it.AppendJSON(nil)))
+		all = append(all, string(it.AppendJSON(nil, item.JSON{SortedKeys: true})))
 	}
 	return strings.Join(all, " ")
 }
@@ -147,23 +147,23 @@ func TestChildBeforeItsParent(t *testing.T) {
 			{"removed beside one that counts", func(w *early) {
 				w.order("2", "a", "7")
 				w.remove("orders", `{"pk":{"S":"1"}}`)
-			}, `{"shop":"a","orders":1,"paid":7} {"shop":"b"}`, 0},
+			}, `{"orders":1,"paid":7,"shop":"a"} {"shop":"b"}`, 0},
 			{"changed", func(w *early) { w.order("1", "a", "9") }, `{"shop":"a"} {"shop":"b"}`, 1},
 			{"changed and removed", func(w *early) {
 				w.order("1", "a", "9")
 				w.handle(times)
 				w.remove("orders", `{"pk":{"S":"1"}}`)
 			}, `{"shop":"a"} {"shop":"b"}`, 0},
-			{"moved", func(w *early) { w.order("1", "b", "5") }, `{"shop":"a"} {"shop":"b","orders":1,"paid":5}`, 0},
+			{"moved", func(w *early) { w.order("1", "b", "5") }, `{"shop":"a"} {"orders":1,"paid":5,"shop":"b"}`, 0},
 			{"moved there and back", func(w *early) {
 				w.order("1", "b", "5")
 				w.order("1", "a", "5")
-			}, `{"shop":"a","orders":1,"paid":5} {"shop":"b","orders":0,"paid":0}`, 0},
+			}, `{"orders":1,"paid":5,"shop":"a"} {"orders":0,"paid":0,"shop":"b"}`, 0},
 			{"moved to where nothing is", func(w *early) { w.order("1", "c", "5") }, `{"shop":"a"} {"shop":"b"}`, 1},
 			{"written anew", func(w *early) {
 				w.remove("orders", `{"pk":{"S":"1"}}`)
 				w.order("1", "a", "3")
-			}, `{"shop":"a","orders":1,"paid":3} {"shop":"b"}`, 0},
+			}, `{"orders":1,"paid":3,"shop":"a"} {"shop":"b"}`, 0},
 			{"its parent is deleted and made again", func(w *early) {
 				w.remove("shops", `{"shop":{"S":"a"}}`)
 				w.shop("a")
@@ -199,20 +199,20 @@ func TestRecountedChildOfALateParent(t *testing.T) {
 		w.handle(1)
 		time.Sleep(time.Second)
 		w.shop("a")
-		if done := w.recount("orders", ""); done.Corrected != 1 || w.shops() != `{"shop":"a","orders":2}` {
+		if done := w.recount("orders", ""); done.Corrected != 1 || w.shops() != `{"orders":2,"shop":"a"}` {
 			t.Fatalf("%+v %s", done, w.shops())
 		}
 		w.order("1", "a", "9") // its price is not counted still
 		w.handle(2)
 		w.remove("orders", `{"pk":{"S":"1"}}`)
 		w.handle(2)
-		if got := w.shops(); got != `{"shop":"a","orders":1}` || w.rows() != 1 {
+		if got := w.shops(); got != `{"orders":1,"shop":"a"}` || w.rows() != 1 {
 			t.Errorf("%s, %d rows", got, w.rows())
 		}
 		w.recount("paid", "price")
 		w.remove("orders", `{"pk":{"S":"2"}}`)
 		w.handle(2)
-		if got := w.shops(); got != `{"shop":"a","orders":0,"paid":0}` || w.rows() != 0 {
+		if got := w.shops(); got != `{"orders":0,"paid":0,"shop":"a"}` || w.rows() != 0 {
 			t.Errorf("%s, %d rows", got, w.rows())
 		}
 	})
@@ -254,7 +254,7 @@ func TestRecountThatFindsTheCounterRight(t *testing.T) {
 			}
 			w.remove("orders", `{"pk":{"S":"1"}}`)
 			w.handle(2)
-			if got := w.shops(); got != `{"shop":"a","orders":0,"paid":5}` {
+			if got := w.shops(); got != `{"orders":0,"paid":5,"shop":"a"}` {
 				t.Errorf("crash %v: no order is left: %s", crash, got)
 			}
 		})
@@ -279,7 +279,7 @@ func TestRecountThatFindsTheCounterRightForAMoment(t *testing.T) {
 		}
 		w.remove("orders", `{"pk":{"S":"1"}}`)
 		w.handle(1)
-		if got := w.shops(); got != `{"shop":"a","orders":0,"paid":0}` {
+		if got := w.shops(); got != `{"orders":0,"paid":0,"shop":"a"}` {
 			t.Errorf("no order is left: %s", got)
 		}
 	})
@@ -322,7 +322,7 @@ func TestRowCannotBeRead(t *testing.T) {
 		}
 		w.ReadFault = nil
 		w.again(rec)
-		if got := w.shops(); got != `{"shop":"a","orders":0,"paid":0}` {
+		if got := w.shops(); got != `{"orders":0,"paid":0,"shop":"a"}` {
 			t.Error(got)
 		}
 	})
@@ -349,7 +349,7 @@ func TestUncountedChildEndsDuringARecount(t *testing.T) {
 		}
 		w.order("o2", "b", "0")
 		w.Records()
-		if done := w.recount("orders", ""); done.Corrected != 2 || w.shops() != `{"shop":"a","orders":0} {"shop":"b","orders":1}` {
+		if done := w.recount("orders", ""); done.Corrected != 2 || w.shops() != `{"orders":0,"shop":"a"} {"orders":1,"shop":"b"}` {
 			t.Errorf("%+v, %s", done, w.shops())
 		}
 	})

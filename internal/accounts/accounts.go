@@ -4,6 +4,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -115,10 +116,7 @@ func (a *Accounts) role(r Role) aws.CredentialsProvider {
 	defer a.mu.Unlock()
 	if a.roles[r] == nil {
 		assume := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(a.own), r.ARN, func(o *stscreds.AssumeRoleOptions) {
-			o.RoleSessionName = DefaultSession
-			if r.SessionName != "" {
-				o.RoleSessionName = r.SessionName
-			}
+			o.RoleSessionName = cmp.Or(r.SessionName, DefaultSession)
 			if r.ExternalID != "" {
 				o.ExternalID = &r.ExternalID
 			}

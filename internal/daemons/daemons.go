@@ -7,10 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/sluicehq/sluice/internal/access"
 )
 
 // Daemon is a daemon that runs, or ran when it was noted. A killed daemon leaves
@@ -64,16 +65,8 @@ func Note(env func(string) string, d Daemon) (forget func(), err error) {
 	}
 	hash := sha256.Sum256([]byte(d.State))
 	path := filepath.Join(in, hex.EncodeToString(hash[:8])+".json")
-	f, err := os.CreateTemp(in, "new.*") // mode 0600
-	if err != nil {
+	if err := access.Store(path, string(data)); err != nil {
 		return func() {}, err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return func() {}, errors.Join(err, os.Remove(f.Name()))
 	}
 	return func() { _ = os.Remove(path) }, nil
 }

@@ -174,12 +174,9 @@ func (d *demo) oneChange(ctx context.Context, p *daemon, queue string, c change)
 	default:
 		return p.Failure(fmt.Errorf("route %q: %s", h.Route, h.Result))
 	}
-	m, ok, err := d.world.receive(ctx, queue)
+	m, err := d.world.receive(ctx, queue)
 	if err != nil {
-		return err
-	}
-	if !ok {
-		return p.Failure(errors.New("its message did not arrive"))
+		return p.Failure(fmt.Errorf("its message did not arrive: %w", err))
 	}
 	d.bodies = append(d.bodies, m.body)
 	d.latencies = append(d.latencies, m.at.Sub(written))
@@ -191,11 +188,13 @@ func (d *demo) oneChange(ctx context.Context, p *daemon, queue string, c change)
 func (d *demo) nothingMore(ctx context.Context, queue string) error {
 	ctx, cancel := context.WithTimeout(ctx, quietPeriod)
 	defer cancel()
-	m, ok, err := d.world.receive(ctx, queue)
-	if err == nil && ok {
-		err = fmt.Errorf("an unexpected message: %s", m.body)
+	switch m, err := d.world.receive(ctx, queue); {
+	case err == nil:
+		return fmt.Errorf("an unexpected message: %s", m.body)
+	case ctx.Err() == nil:
+		return err
 	}
-	return err
+	return nil
 }
 
 // byLambda feeds the records that the daemon has read to the function, as one
@@ -233,12 +232,9 @@ func (d *demo) byLambda(ctx context.Context) error {
 	defer cancel()
 	var bodies []string
 	for range d.bodies {
-		m, ok, err := d.world.receive(receiving, queue)
+		m, err := d.world.receive(receiving, queue)
 		if err != nil {
-			return err
-		}
-		if !ok {
-			return fmt.Errorf("the function sent %d messages within %v, the daemon %d", len(bodies), patience, len(d.bodies))
+			return fmt.Errorf("the function sent %d messages within %v, the daemon %d: %w", len(bodies), patience, len(d.bodies), err)
 		}
 		bodies = append(bodies, m.body)
 	}

@@ -167,12 +167,9 @@ func (f *fleet) change(ctx context.Context, version string) error {
 		missing[fmt.Sprintf(`{"item":%q,"version":%s}`, table, version)] = true
 	}
 	for len(missing) > 0 {
-		m, ok, err := f.world.receive(ctx, f.queue)
+		m, err := f.world.receive(ctx, f.queue)
 		if err != nil {
-			return err
-		}
-		if !ok {
-			return fmt.Errorf("%d of %d changes are not handled: %w", len(missing), fleetTables, context.Cause(ctx))
+			return fmt.Errorf("%d of %d changes are not handled: %w", len(missing), fleetTables, err)
 		}
 		delete(missing, m.body)
 	}

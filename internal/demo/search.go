@@ -135,12 +135,10 @@ func (d *demo) answered(ctx context.Context, people *manhunt.Table, notices stri
 		}
 	}
 	began := time.Now()
-	m, ok, err := d.world.receive(ctx, notices)
+	m, err := d.world.receive(ctx, notices)
 	switch {
 	case err != nil:
-		return err
-	case !ok:
-		return fmt.Errorf("the notice: %w", context.Cause(ctx))
+		return fmt.Errorf("the notice: %w", err)
 	case m.body != wantNotice:
 		return fmt.Errorf("the notice is\n  %s\nwant\n  %s", m.body, wantNotice)
 	}

@@ -59,24 +59,25 @@ type message struct {
 	at   time.Time
 }
 
-// receive takes the next message from a queue; ok is false if ctx ends first.
-func (w *world) receive(ctx context.Context, url string) (m message, ok bool, err error) {
+// receive takes the next message from a queue. Its error is the cause of the end of ctx
+// if that comes first.
+func (w *world) receive(ctx context.Context, url string) (m message, err error) {
 	for {
 		out, err := w.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 1, WaitTimeSeconds: 1})
 		switch {
 		case ctx.Err() != nil:
-			return message{}, false, nil
+			return m, context.Cause(ctx)
 		case err != nil:
-			return message{}, false, fmt.Errorf("receive from %s: %w", url, err)
+			return m, fmt.Errorf("receive from %s: %w", url, err)
 		case len(out.Messages) == 0:
 			continue
 		}
-		m := message{body: aws.ToString(out.Messages[0].Body), at: time.Now()}
+		m = message{body: aws.ToString(out.Messages[0].Body), at: time.Now()}
 		_, err = w.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: out.Messages[0].ReceiptHandle})
 		if err != nil {
-			return m, true, fmt.Errorf("delete from %s: %w", url, err)
+			return m, fmt.Errorf("delete from %s: %w", url, err)
 		}
-		return m, true, nil
+		return m, nil
 	}
 }
 

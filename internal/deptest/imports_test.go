@@ -73,7 +73,7 @@ var rules = []rule{
 	{pkgs: "internal/backoff", stdOnly: true},
 	{pkgs: "internal/buildversion"},
 	{pkgs: "internal/access", stdOnly: true},
-	{pkgs: "internal/daemons", stdOnly: true},
+	{pkgs: "internal/daemons", ours: []string{"internal/access"}, stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
 	{pkgs: "internal/parallel", stdOnly: true},
 	{pkgs: "internal/itemsize", ours: []string{"."}, stdOnly: true},
@@ -94,7 +94,7 @@ var rules = []rule{
 	{pkgs: "effect/dynamo", ours: []string{"."}, stdOnly: true},
 	{pkgs: "effect/message", ours: []string{"."}, stdOnly: true},
 	{pkgs: "effect/document", stdOnly: true},
-	{pkgs: "internal/docrules", ours: []string{"effect/document"}, stdOnly: true},
+	{pkgs: "internal/docrules", ours: []string{"effect/document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "internal/docversion", ours: []string{".", "internal/docrules"}, stdOnly: true},
 	{pkgs: "internal/versiontext", ours: []string{"handlers/projection"}, stdOnly: true},
 	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/itemsize", "internal/keyhash", "internal/parallel", "internal/quorum", "metrics"}},
@@ -153,7 +153,7 @@ var rules = []rule{
 	{pkgs: "internal/benchdata", stdOnly: true},
 	{pkgs: "internal/fleettest", ours: []string{"bench/local", "internal/backoff", "state/dynamostate", "streamtest"}},
 	{pkgs: "internal/configref", ours: []string{"internal/config"}},
-	{pkgs: "internal/tabletest", ours: []string{".", "effect/dynamo", "streamtest"}},
+	{pkgs: "internal/tabletest", ours: []string{".", "effect/dynamo", "item/sdkitem", "streamtest"}},
 	{pkgs: "internal/deptest/..."},
 	{pkgs: "internal/doctest"},  // tests only
 	{pkgs: "internal/sim"},      // tests only

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
 // Compare reports whether two documents are the same JSON. Otherwise path is the
@@ -109,33 +109,25 @@ func join(step, rest string) string {
 	return step + "." + rest
 }
 
-// number is a decimal number in canonical form: 0.digits × 10^exponent, where
-// digits has no zero at either end. Zero has no digits.
+// number is a decimal number in canonical form; see [jsonscan.Decimal].
 type number struct {
 	negative bool
 	digits   string
-	exponent int64
+	exponent int
 }
 
 // decimal parses a JSON number whose syntax was checked. A number with an absurdly
 // large exponent stays text. Zero is zero whatever its exponent.
 func decimal(text string) number {
-	var n number
-	s, negative := strings.CutPrefix(text, "-")
-	power := "0"
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		s, power = s[:i], s[i+1:]
-	}
-	whole, fraction, _ := strings.Cut(s, ".")
-	digits := strings.TrimLeft(whole+fraction, "0")
-	n.digits = strings.TrimRight(digits, "0")
-	if n.digits == "" {
+	n, _ := jsonscan.ParseDecimal([]byte(text))
+	switch {
+	case n.Digits == 0:
 		return number{}
-	}
-	e, err := strconv.ParseInt(power, 10, 32)
-	if err != nil {
+	case n.Exp > mostExponent || n.Exp < -mostExponent:
 		return number{digits: text}
 	}
-	n.negative, n.exponent = negative, e+int64(len(digits)-len(fraction))
-	return n
+	return number{n.Negative, string(n.AppendDigits(nil, []byte(text))), n.Exp}
 }
+
+// mostExponent is below what ParseDecimal makes of larger ones.
+const mostExponent = 1 << 19

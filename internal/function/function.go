@@ -5,6 +5,7 @@
 package function
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,10 +121,7 @@ func New(ctx context.Context, traces *Traces) (*router.Router, lambda.Options, e
 
 // load reads the file, which is unpacked beside the bootstrap.
 func load() (*config.Config, error) {
-	path := os.Getenv("SLUICE_CONFIG")
-	if path == "" {
-		path = "sluice.yaml"
-	}
+	path := cmp.Or(os.Getenv("SLUICE_CONFIG"), "sluice.yaml")
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(os.Getenv("LAMBDA_TASK_ROOT"), path)
 	}
@@ -150,18 +148,11 @@ func services(c *config.Config) (func(service string) aws.Config, *accounts.Acco
 	}
 	own := func(service string) aws.Config {
 		cfg := aws.Config{
-			Region: os.Getenv("AWS_REGION"),
+			Region: cmp.Or(c.AWS.Region, os.Getenv("AWS_REGION")),
 			Credentials: credentials.NewStaticCredentialsProvider(
 				os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")),
 		}
-		if c.AWS.Region != "" {
-			cfg.Region = c.AWS.Region
-		}
-		url := os.Getenv("SLUICE_ENDPOINT_" + strings.ToUpper(service))
-		if url == "" {
-			url = c.AWS.Endpoints[service]
-		}
-		if url != "" {
+		if url := cmp.Or(os.Getenv("SLUICE_ENDPOINT_"+strings.ToUpper(service)), c.AWS.Endpoints[service]); url != "" {
 			cfg.BaseEndpoint = &url
 		}
 		return cfg

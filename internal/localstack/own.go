@@ -3,14 +3,13 @@ package localstack
 import (
 	"context"
 	"errors"
-	"net/url"
-	"strconv"
 )
 
 // OpenSearch is a server of the caller's own, to be killed and started again.
 // Its methods are for one goroutine at a time.
 type OpenSearch struct {
-	URL string // the same after every start
+	URL  string // the same after every start
+	port int
 
 	start   start
 	run     string // folder of its log and documents
@@ -38,7 +37,7 @@ func StartOpenSearch(ctx context.Context, o Options, run string) (*OpenSearch, e
 	if err != nil {
 		return nil, err
 	}
-	return &OpenSearch{URL: p.endpoint, start: st, run: run, options: o, process: p}, nil
+	return &OpenSearch{URL: p.endpoint, port: p.port, start: st, run: run, options: o, process: p}, nil
 }
 
 // Kill ends the server without a warning, as a crash does, and waits until it
@@ -58,14 +57,7 @@ func (s *OpenSearch) Start(ctx context.Context) error {
 	if s.process != nil {
 		return errors.New("opensearch: it is running")
 	}
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		return err
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		return err
-	}
-	s.process, err = onPort(func() (*process, error) { return launchOn(ctx, s.start, port, s.run, s.options.Timeout) })
+	var err error
+	s.process, err = onPort(func() (*process, error) { return launchOn(ctx, s.start, s.port, s.run, s.options.Timeout) })
 	return err
 }

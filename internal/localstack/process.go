@@ -20,6 +20,7 @@ import (
 type process struct {
 	name     string
 	cmd      *exec.Cmd
+	port     int
 	endpoint string
 	logPath  string
 	data     string          // the folder of its documents, if it has any
@@ -57,6 +58,7 @@ func launchOn(ctx context.Context, st start, port int, run string, timeout time.
 	p := &process{
 		name:     srv.name,
 		cmd:      exec.Command(st.java, append(slices.Clone(st.options), args...)...),
+		port:     port,
 		endpoint: "http://127.0.0.1:" + strconv.Itoa(port),
 		logPath:  filepath.Join(run, srv.name+".log"),
 		data:     filepath.Join(run, srv.name),

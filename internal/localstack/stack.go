@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,9 +37,7 @@ type Options struct {
 
 func (o Options) withDefaults() (Options, error) {
 	o.Timeout = cmp.Or(o.Timeout, 20*time.Minute)
-	if o.Log == nil {
-		o.Log = io.Discard
-	}
+	o.Log = cmp.Or(o.Log, io.Discard)
 	if o.Dir == "" {
 		dir, err := cacheDir()
 		if err != nil {
@@ -171,24 +168,22 @@ func (s *Stack) startAll(ctx context.Context, o Options, starts []start) error {
 // Watch waits for the end of ctx, and then returns nil; or for that of a server
 // that Start started, and says which with the end of its log. The others run on.
 func (s *Stack) Watch(ctx context.Context) error {
-	watch, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var all sync.WaitGroup
+	all, watch := errgroup.WithContext(ctx)
+	all.Go(func() error { <-watch.Done(); return nil }) // also without a process
 	for _, p := range s.processes {
-		all.Go(func() {
+		all.Go(func() error {
 			select {
 			case <-p.done:
-				cancel(p.ended())
+				return p.ended()
 			case <-watch.Done():
+				return nil
 			}
 		})
 	}
-	<-watch.Done()
-	all.Wait()
-	if ctx.Err() != nil {
-		return nil
+	if err := all.Wait(); ctx.Err() == nil {
+		return err
 	}
-	return context.Cause(watch)
+	return nil
 }
 
 // Stop ends the servers that Start started and waits until they are gone.

@@ -2,6 +2,7 @@
 package recordtest
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -86,30 +87,18 @@ func JSON(s Spec) []byte {
 			}
 		}
 	}
-	if s.Keys == "" {
-		s.Keys = `{"pk":{"S":"a"}}`
-	}
+	s.Keys = cmp.Or(s.Keys, `{"pk":{"S":"a"}}`)
 	if s.Sequence == "" {
 		s.Sequence = Sequence(int(last.Add(1)))
 	}
-	if s.ID == "" {
-		s.ID = "id-" + string(s.Sequence)
-	}
-	if s.ARN == "" {
-		s.ARN = ARN
-	}
-	if s.Region == "" {
-		s.Region = "us-east-1"
-	}
+	s.ID = cmp.Or(s.ID, "id-"+string(s.Sequence))
+	s.ARN = cmp.Or(s.ARN, ARN)
+	s.Region = cmp.Or(s.Region, "us-east-1")
 	if s.Created.IsZero() {
 		s.Created = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 	}
-	if s.ViewType == "" {
-		s.ViewType = "NEW_AND_OLD_IMAGES"
-	}
-	if s.Size == 0 {
-		s.Size = len(s.Keys) + len(s.Old) + len(s.New)
-	}
+	s.ViewType = cmp.Or(s.ViewType, "NEW_AND_OLD_IMAGES")
+	s.Size = cmp.Or(s.Size, len(s.Keys)+len(s.Old)+len(s.New))
 	return Encode(s)
 }
 
@@ -152,13 +141,4 @@ func Event(recs ...sluice.Record) []byte {
 		out = append(out, recs[i].Raw()...)
 	}
 	return append(out, "]}"...)
-}
-
-// Item parses an attribute map; it panics on an invalid one.
-func Item(attrs string) sluice.Item {
-	it, err := item.Parse([]byte(attrs))
-	if err != nil {
-		panic(err)
-	}
-	return it
 }

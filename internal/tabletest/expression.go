@@ -1,16 +1,19 @@
 package tabletest
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
 // expression evaluates the expressions of one Op. It supports comparisons by = and
@@ -64,30 +67,25 @@ func (e *expression) term(s string, it sluice.Item) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	raw, err := e.value(m[3])
+	want, err := e.value(m[3])
 	if err != nil {
 		return false, err
 	}
 	v, exists := it.Lookup(name)
 	if m[2] == "<" || m[2] == "<=" {
 		n, ok := v.Int64()
-		limit, numeric := parse(raw).Int64()
+		limit, numeric := read(want).Int64()
 		if !numeric || exists && !ok {
 			return false, fmt.Errorf("tabletest compares whole numbers only, not as %q wants", s)
 		}
 		return exists && (n < limit || m[2] == "<=" && n == limit), nil
 	}
-	equal := exists && v.Equal(parse(raw))
+	equal := exists && v.Equal(read(want))
 	return equal == (m[2] == "="), nil
 }
 
 func (e *expression) update(it sluice.Item) (sluice.Item, error) {
-	attrs := make(map[string]string) // raw by name
-	var order []string
-	for name, v := range it.All() {
-		attrs[name] = fmt.Sprintf(`{"%s":%s}`, v.Kind(), v.Raw())
-		order = append(order, name)
-	}
+	attrs := sdkitem.Map(it)
 	at := clause.FindAllStringIndex(e.op.Update, -1)
 	if len(at) == 0 || strings.TrimSpace(e.op.Update[:at[0][0]]) != "" {
 		return it, fmt.Errorf("tabletest does not know the update %q", e.op.Update)
@@ -130,34 +128,25 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 				}
 			}
 			attrs[name] = value
-			if !slices.Contains(order, name) {
-				order = append(order, name)
-			}
 		}
 	}
-	var b []string
-	for _, name := range order {
-		if raw, ok := attrs[name]; ok {
-			b = append(b, fmt.Sprintf("%q:%s", name, raw))
-		}
-	}
-	return item.Parse([]byte("{" + strings.Join(b, ",") + "}"))
+	return sdkitem.FromMap(attrs)
 }
 
-// sum adds by to there; "" counts as 0.
-func sum(there, by string) (string, error) {
-	n, ok := parse(by).Int64()
+// sum adds by to there; nil counts as 0.
+func sum(there, by types.AttributeValue) (types.AttributeValue, error) {
+	n, ok := read(by).Int64()
 	if !ok {
-		return "", fmt.Errorf("tabletest adds whole numbers, not %s", by)
+		return nil, fmt.Errorf("tabletest adds whole numbers, not %s", read(by).Raw())
 	}
-	if there != "" {
-		old, ok := parse(there).Int64()
+	if there != nil {
+		old, ok := read(there).Int64()
 		if !ok {
-			return "", fmt.Errorf("what is there is no whole number: %s", there)
+			return nil, fmt.Errorf("what is there is no whole number: %s", read(there).Raw())
 		}
 		n += old
 	}
-	return fmt.Sprintf(`{"N":"%d"}`, n), nil
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}, nil
 }
 
 func (e *expression) name(s string) (string, error) {
@@ -171,31 +160,23 @@ func (e *expression) name(s string) (string, error) {
 	return e.op.Names[s], nil
 }
 
-// value returns a value as DynamoDB writes it.
-func (e *expression) value(s string) (string, error) {
+func (e *expression) value(s string) (types.AttributeValue, error) {
 	e.used[s] = true
 	v, ok := e.op.Values[s]
 	if !ok {
-		return "", fmt.Errorf("no value for %s", s)
+		return nil, fmt.Errorf("no value for %s", s)
 	}
 	switch v := v.(type) {
-	case string:
-		quoted, err := json.Marshal(v)
-		return `{"S":` + string(quoted) + `}`, err
-	case bool:
-		return fmt.Sprintf(`{"BOOL":%t}`, v), nil
-	case int, int64, int32, json.Number:
-		return fmt.Sprintf(`{"N":"%v"}`, v), nil
-	case []byte:
-		return `{"B":"` + base64.StdEncoding.EncodeToString(v) + `"}`, nil
-	case nil:
-		return `{"NULL":true}`, nil
+	case string, bool, int, int64, int32, []byte, nil:
+		return attributevalue.Marshal(v)
+	case json.Number:
+		return &types.AttributeValueMemberN{Value: v.String()}, nil
 	case item.Value:
-		return fmt.Sprintf(`{"%s":%s}`, v.Kind(), v.Raw()), nil
+		return sdkitem.Value(v), nil
 	case sluice.Item:
-		return `{"M":` + string(v.Raw()) + `}`, nil
+		return &types.AttributeValueMemberM{Value: sdkitem.Map(v)}, nil
 	}
-	return "", fmt.Errorf("value %s is a %T", s, v)
+	return nil, fmt.Errorf("value %s is a %T", s, v)
 }
 
 // unused refuses what no expression uses, as the service does.
@@ -213,11 +194,11 @@ func (e *expression) unused() error {
 	return nil
 }
 
-func parse(raw string) item.Value {
-	it, err := item.Parse([]byte(`{"v":` + raw + `}`))
+func read(v types.AttributeValue) item.Value {
+	it, err := sdkitem.FromMap(map[string]types.AttributeValue{"v": v})
 	if err != nil {
 		panic(err)
 	}
-	v, _ := it.Lookup("v")
-	return v
+	got, _ := it.Lookup("v")
+	return got
 }

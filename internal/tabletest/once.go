@@ -32,13 +32,11 @@ func (db *DB) Once(ctx context.Context, u dynamo.Unit) (a dynamo.Applied, err er
 		}
 		op := dynamo.Update(add.Table, add.Key, "")
 		for _, name := range slices.Sorted(maps.Keys(add.By)) {
-			v, _ := it.Lookup(name)
-			old, _ := v.Int64()
 			i := len(op.Names)
-			op.Update += fmt.Sprintf(", #n%d = :n%d", i, i)
-			op = op.Name(fmt.Sprintf("#n%d", i), name).Value(fmt.Sprintf(":n%d", i), old+add.By[name])
+			op.Update += fmt.Sprintf(", #n%d :n%d", i, i)
+			op = op.Name(fmt.Sprintf("#n%d", i), name).Value(fmt.Sprintf(":n%d", i), add.By[name])
 		}
-		op.Update = "SET " + strings.TrimPrefix(op.Update, ", ")
+		op.Update = "ADD " + strings.TrimPrefix(op.Update, ", ")
 		ops = append(ops, op)
 	}
 	return a, db.Transact(ctx, ops...)

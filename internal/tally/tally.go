@@ -3,6 +3,7 @@
 package tally
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 
@@ -17,10 +18,7 @@ type Tally struct {
 
 // Bind is that of metrics.Meter.
 func (t *Tally) Bind(m *metrics.Metric, labels ...string) func(float64) {
-	name, of := m.Name, strings.Join(labels, ",")
-	if name == "" {
-		name = m.CloudWatch
-	}
+	name, of := cmp.Or(m.Name, m.CloudWatch), strings.Join(labels, ",")
 	return func(v float64) {
 		t.mu.Lock()
 		defer t.mu.Unlock()

@@ -54,7 +54,10 @@ func TestBothWays(t *testing.T) {
 func TestRandomBothWays(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		it := recordtest.Item(recordtest.Random(rng, 3).Variant(rng))
+		it, err := item.Parse([]byte(recordtest.Random(rng, 3).Variant(rng)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		again, err := sdkitem.FromMap(sdkitem.Map(it))
 		if err != nil || !again.Equal(it) {
 			t.Fatalf("%s\nbecame %s: %v", it.Raw(), again.Raw(), err)

@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice/internal/localtest"
-	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -186,7 +185,7 @@ func TestFleetDividesTheShardsOfTheDead(t *testing.T) {
 // Who finds a dead worker takes its share, and leaves the rest to others for a moment.
 func TestShareOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		dead, finder, other := over(table), over(table), over(table)
 		claim := func(s *Store, id, owner string) error {
 			_, err := s.Claim(t.Context(), stream, id, "", owner)
@@ -245,7 +244,7 @@ func TestShareOfTheDead(t *testing.T) {
 // A message to a member is no sign of its life.
 func TestNewsIsNoHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		if _, err := over(table).Claim(t.Context(), stream, testShard, "", "dead"); err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +275,7 @@ func TestNewsIsNoHeartbeat(t *testing.T) {
 // nothing is offered to that owner again.
 func TestReservationEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		giver, idle, other := over(table), over(table), over(table)
 		claim := func(s *Store, id, owner string) (state.Lease, error) {
 			sh, err := s.Claim(t.Context(), stream, id, "", owner)
@@ -347,7 +346,7 @@ func TestReservationEnds(t *testing.T) {
 
 // Without others that take shards an owner keeps its own, also when it stops.
 func TestNobodyToGiveTo(t *testing.T) {
-	s := over(new(rows.Memory))
+	s := over(new(memory))
 	if _, err := s.Claim(t.Context(), stream, testShard, "", "me"); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (c *cutOff) Write(ctx context.Context, seen rows.Row, set map[string]types.
 func TestClaimIsNotCutOff(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
-		table := new(rows.Memory)
+		table := new(memory)
 		sh, err := over(&cutOff{table, cancel, read}).Claim(ctx, stream, testShard, "", "me")
 		if ctx.Err() == nil {
 			t.Error("the context did not end")
@@ -56,7 +56,7 @@ func TestClaimIsNotCutOff(t *testing.T) {
 // Who waits for shards hears of an end when a claim can take them, and not before.
 func TestVacantAfterAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		me, silent := over(table), over(table)
 		if _, err := silent.Moves(t.Context(), "silent", false, nil); err != nil { // it takes shards
 			t.Fatal(err)
@@ -98,7 +98,7 @@ func TestVacantAfterAnEnd(t *testing.T) {
 // A worker that is alone lists the others each listEvery, also after its own start.
 func TestALoneWorkerListsSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := &meter{Table: new(rows.Memory), used: make(map[string]usage)}
+		table := &meter{Table: new(memory), used: make(map[string]usage)}
 		me := over(table)
 		if _, err := me.Claim(t.Context(), stream, testShard, "", "me"); err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestALoneWorkerListsSeldom(t *testing.T) {
 
 // Who waits for shards hears of an offer with its next heartbeat.
 func TestVacantAfterAnOffer(t *testing.T) {
-	table := new(rows.Memory)
+	table := new(memory)
 	giver, taker := over(table), over(table)
 	for _, s := range []*Store{giver, taker} {
 		if _, err := s.Claim(t.Context(), stream, s.members.store, "", s.members.store); err != nil {

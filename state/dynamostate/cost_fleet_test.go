@@ -14,7 +14,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/localtest"
-	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
@@ -49,7 +48,7 @@ func testCosts(t *testing.T, workers int) {
 		const shards = 12
 		svc := streamtest.NewService(t)
 		orders := svc.CreateTable("orders", streamtest.TableOptions{Shards: shards})
-		table := &meter{Table: new(rows.Memory), used: make(map[string]usage)}
+		table := &meter{Table: new(memory), used: make(map[string]usage)}
 		turn, begun := make(map[string]int), time.Now()
 		for i, sh := range orders.Shards() {
 			turn[sh.ID] = i % workers

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -64,7 +63,7 @@ func TestDeadlyShard(t *testing.T) {
 // Deaths long after the claim, or after some progress, say nothing of the shard.
 func TestHarmlessShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		position := 0
 		for i := range 12 {
 			w := &worker{Store: over(table), name: string(rune('a' + i))}

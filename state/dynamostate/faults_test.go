@@ -30,18 +30,18 @@ func number(p state.Position) (n int) {
 
 // flawed returns a table of whose requests one in four goes wrong, in every way,
 // while bad.
-func flawed(r *rand.Rand, bad *bool) *rows.Memory {
-	return &rows.Memory{Fault: func(string, rows.Key) rows.Fault {
+func flawed(r *rand.Rand, bad *bool) *memory {
+	return &memory{Fault: func(string, rows.Key) mishap {
 		if !*bad || r.IntN(4) > 0 {
-			return rows.Fault{}
+			return mishap{}
 		}
 		switch r.IntN(3) {
 		case 0:
-			return rows.Fault{Err: errLost}
+			return mishap{Err: errLost}
 		case 1:
-			return rows.Fault{Err: errLost, Made: true}
+			return mishap{Err: errLost, Made: true}
 		}
-		return rows.Fault{Err: errLost, Late: time.Duration(1 + r.IntN(int(20*time.Second)))}
+		return mishap{Err: errLost, Late: time.Duration(1 + r.IntN(int(20*time.Second)))}
 	}}
 }
 
@@ -140,12 +140,12 @@ func TestRequestsGoWrong(t *testing.T) {
 // position that arrives after the claim is refused.
 func TestLatePositionAfterTheClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var fault rows.Fault
-		table := &rows.Memory{Fault: func(call string, k rows.Key) rows.Fault {
+		var fault mishap
+		table := &memory{Fault: func(call string, k rows.Key) mishap {
 			if call == "Write" && k.Sort == testShard {
 				return fault
 			}
-			return rows.Fault{}
+			return mishap{}
 		}}
 		old, young := over(table), over(table)
 		sh, err := old.Claim(t.Context(), stream, testShard, "", "old")
@@ -153,11 +153,11 @@ func TestLatePositionAfterTheClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		lease := state.Lease{Stream: stream, ShardID: testShard, Owner: "old", Epoch: sh.Epoch}
-		fault = rows.Fault{Err: errLost, Late: time.Minute}
+		fault = mishap{Err: errLost, Late: time.Minute}
 		if errs := old.Checkpoint(t.Context(), []state.Checkpoint{{Lease: lease, Position: at(7)}}); !errors.Is(errs[0], errLost) {
 			t.Fatal(errs)
 		}
-		fault = rows.Fault{}
+		fault = mishap{}
 		if _, err := young.Claim(t.Context(), stream, testShard, "", "young"); !errors.Is(err, state.ErrHeld) {
 			t.Fatalf("claim of a shard whose owner was seen for the first time: %v, want ErrHeld", err)
 		}
@@ -182,21 +182,21 @@ func TestLetterInPartsAndCrashes(t *testing.T) {
 	old, large := strings.Repeat("old", maxPart), strings.Repeat("new!", maxPart)
 	for then, want := range map[string]int{"put": 6, "put small": 2, "delete": 1} {
 		for crash, done := 1, false; !done; crash++ {
-			table := new(rows.Memory)
+			table := new(memory)
 			s := over(table)
 			put := func(data string) error { return s.PutLetter(t.Context(), "app", "id", []byte(data)) }
 			if err := put(old); err != nil {
 				t.Fatal(err)
 			}
 			n := 0
-			table.Fault = func(call string, _ rows.Key) rows.Fault {
+			table.Fault = func(call string, _ rows.Key) mishap {
 				if call != "Get" && call != "List" {
 					n++
 				}
 				if n >= crash {
-					return rows.Fault{Err: errLost}
+					return mishap{Err: errLost}
 				}
-				return rows.Fault{}
+				return mishap{}
 			}
 			err := put(large)
 			done = n < crash
@@ -228,18 +228,18 @@ func TestLetterInPartsAndCrashes(t *testing.T) {
 
 // The heads of letters are read without their parts.
 func TestLetterHeads(t *testing.T) {
-	table := new(rows.Memory)
+	table := new(memory)
 	s := over(table)
 	for id, data := range map[string]string{"1": "small", "2": strings.Repeat("large", maxPart)} {
 		if err := s.PutLetter(t.Context(), "app", id, []byte(data)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	table.Fault = func(_ string, k rows.Key) rows.Fault {
+	table.Fault = func(_ string, k rows.Key) mishap {
 		if strings.HasPrefix(k.Partition, "letter#") {
-			return rows.Fault{Err: errors.New("a part was read")}
+			return mishap{Err: errors.New("a part was read")}
 		}
-		return rows.Fault{}
+		return mishap{}
 	}
 	heads, err := s.ListLetterHeads(t.Context(), "app", "", 10, 7)
 	if err != nil || len(heads) != 2 || string(heads[0].Data) != "small" || string(heads[1].Data) != "largela" {
@@ -250,7 +250,7 @@ func TestLetterHeads(t *testing.T) {
 // A newer release's rows are refused, and what it adds to rows of this format is
 // kept.
 func TestRowsOfOtherReleases(t *testing.T) {
-	table := new(rows.Memory)
+	table := new(memory)
 	s := over(table)
 	sh, err := s.Claim(t.Context(), stream, testShard, "", "me")
 	if err != nil {

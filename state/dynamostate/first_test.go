@@ -12,7 +12,7 @@ import (
 // Only the claim of a shard that nobody had is the first, also if its parent was read.
 func TestFirstClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		a, b := over(table), over(table)
 		claim := func(s *Store, id, parent, owner string, first bool) state.Lease {
 			t.Helper()
@@ -42,11 +42,11 @@ func TestFirstClaim(t *testing.T) {
 		}
 		time.Sleep(lookNext) // until b looks at a again
 		claim(b, "child", "parent", "b", false)
-		table.Fault = func(call string, k rows.Key) rows.Fault {
+		table.Fault = func(call string, k rows.Key) mishap {
 			if call == "Write" && k.Sort == "lost" {
-				return rows.Fault{Err: errLost, Made: true}
+				return mishap{Err: errLost, Made: true}
 			}
-			return rows.Fault{}
+			return mishap{}
 		}
 		if _, err := b.Claim(t.Context(), stream, "lost", "", "b"); err == nil {
 			t.Fatal("no error of a lost response")

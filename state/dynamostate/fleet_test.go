@@ -18,7 +18,7 @@ import (
 // it does not have, and writes a heartbeat each second, as a poller does.
 type fleet struct {
 	t        *testing.T
-	table    *rows.Memory
+	table    *memory
 	requests atomic.Int64 // but for those of begin
 	shards   []string
 	workers  []*member
@@ -42,10 +42,10 @@ type member struct {
 
 // newFleet starts n workers, which have the shards in turn.
 func newFleet(t *testing.T, n, shards int) *fleet {
-	f := &fleet{t: t, table: new(rows.Memory)}
-	f.table.Fault = func(string, rows.Key) rows.Fault {
+	f := &fleet{t: t, table: new(memory)}
+	f.table.Fault = func(string, rows.Key) mishap {
 		f.requests.Add(1)
-		return rows.Fault{}
+		return mishap{}
 	}
 	f.running = new(sync.WaitGroup)
 	t.Cleanup(f.running.Wait) // the test's context has ended

@@ -35,7 +35,7 @@ func TestHandOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := streamtest.NewService(t)
 		orders := svc.CreateTable("orders", streamtest.TableOptions{Shards: 6})
-		table := new(rows.Memory)
+		table := new(memory)
 		var mu sync.Mutex
 		effects := make(map[string][]effect) // by item
 		moved := make(map[string]int)        // shards, by worker
@@ -151,7 +151,7 @@ func TestHandOff(t *testing.T) {
 
 // A worker that does not read its mailbox gets nothing again for a while.
 func TestOfferThatIsNotTaken(t *testing.T) {
-	s := over(new(rows.Memory))
+	s := over(new(memory))
 	if _, err := s.Claim(t.Context(), stream, testShard, "", "me"); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestOfferThatIsNotTaken(t *testing.T) {
 // looks at them.
 func TestReleasesAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := over(new(rows.Memory))
+		s := over(new(memory))
 		var offered []state.Lease
 		for _, id := range []string{"d", "b", "a", "c"} {
 			if _, err := s.Claim(t.Context(), stream, id, "", "me"); err != nil {
@@ -205,7 +205,7 @@ func TestReleasesAreSpread(t *testing.T) {
 // A shard behind many others of an offer is claimed soon after its release, too.
 func TestTheLastOfManyOffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		giver, taker := over(table), over(table)
 		sh, err := giver.Claim(t.Context(), stream, "z", "", "giver")
 		if err != nil {

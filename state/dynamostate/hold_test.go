@@ -26,7 +26,7 @@ import (
 func TestHoldJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		table := new(rows.Memory)
+		table := new(memory)
 		cut := &link{Table: table}
 		first, second := over(cut), over(table)
 		began := time.Now().Truncate(time.Second)
@@ -67,7 +67,7 @@ func TestHoldJob(t *testing.T) {
 func TestRedriveWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		table := new(rows.Memory)
+		table := new(memory)
 		first, second := over(table), over(table)
 		box := deadletter.NewBox(second, "app")
 		box.Exclusive(job.Exclusive(second, "app", job.Redrive))
@@ -110,7 +110,7 @@ func (f *failing) Write(ctx context.Context, seen rows.Row, set map[string]types
 func TestReleaseOfAJobThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		table := new(rows.Memory)
+		table := new(memory)
 		f := &failing{Table: table}
 		first, second := over(f), over(table)
 		_, release, err := job.Hold(ctx, first, "app", job.Redrive)
@@ -133,7 +133,7 @@ func TestReleaseOfAJobThatFails(t *testing.T) {
 func TestClaimOfAJobWhoseRequestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		table := new(rows.Memory)
+		table := new(memory)
 		request, cancel := context.WithCancel(ctx)
 		first, second := over(&hangup{Table: table, cancel: cancel}), over(table)
 		if _, _, err := job.Hold(request, first, "app", job.Redrive); err == nil {
@@ -164,7 +164,7 @@ func (h *hangup) Write(ctx context.Context, seen rows.Row, set map[string]types.
 // Who wants the job of a dead worker has it with its first try, also beside many others.
 func TestHoldJobOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		var beating sync.WaitGroup
 		t.Cleanup(beating.Wait)
 		for _, name := range []string{"a", "n", "zz"} {
@@ -199,7 +199,7 @@ func TestHoldJobOfTheDead(t *testing.T) {
 // A worker that is dead is silent, whatever others write to its row.
 func TestTheDeadAreSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		if _, err := over(table).Claim(t.Context(), stream, testShard, "", "dead"); err != nil {
 			t.Fatal(err)
 		}

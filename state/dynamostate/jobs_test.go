@@ -33,7 +33,7 @@ const ordersARN = "arn:aws:dynamodb:us-east-1:1:table/orders"
 // readings are workers of one application that read a table of some items together.
 type readings struct {
 	t     *testing.T
-	state *rows.Memory
+	state *memory
 	items int
 	// pauses says that a worker may read on for a moment: it does not know that another
 	// has finished its segment.
@@ -48,7 +48,7 @@ type readings struct {
 }
 
 func newReadings(t *testing.T, items int) *readings {
-	f := &readings{t: t, items: items, state: new(rows.Memory), handled: map[string]int{}, finished: map[string]string{}, scans: map[int]int{}}
+	f := &readings{t: t, items: items, state: new(memory), handled: map[string]int{}, finished: map[string]string{}, scans: map[int]int{}}
 	if _, err := over(f.state).Start(t.Context(), state.Stream{Application: "app", ARN: ordersARN + "/stream/1"}, state.Start{Position: "TRIM_HORIZON"}); err != nil {
 		t.Fatal(err)
 	}

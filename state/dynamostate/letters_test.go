@@ -15,11 +15,11 @@ import (
 )
 
 // slow is a table whose writes take a while.
-type slow struct{ *rows.Memory }
+type slow struct{ *memory }
 
 func (s slow) Write(ctx context.Context, seen rows.Row, set map[string]types.AttributeValue) (rows.Row, error) {
 	time.Sleep(10 * time.Millisecond)
-	return s.Memory.Write(ctx, seen, set)
+	return s.memory.Write(ctx, seen, set)
 }
 
 // Two workers park the same record, while a third deletes it: everybody ends, a
@@ -27,7 +27,7 @@ func (s slow) Write(ctx context.Context, seen rows.Row, set map[string]types.Att
 func TestLetterOfTwoWriters(t *testing.T) {
 	for shift := range 30 {
 		synctest.Test(t, func(t *testing.T) {
-			table := new(rows.Memory)
+			table := new(memory)
 			s := over(slow{table})
 			letter := func(worker int) string { return strings.Repeat(fmt.Sprint(worker), 5*maxPart) }
 			var wg sync.WaitGroup
@@ -78,7 +78,7 @@ func TestLetterOfTwoWriters(t *testing.T) {
 
 // A label that is found for a letter does not overwrite a newer letter.
 func TestLabelBesideAReplacement(t *testing.T) {
-	s := over(new(rows.Memory))
+	s := over(new(memory))
 	if err := s.PutLetter(t.Context(), "app", "id", []byte("old")); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (l *listed) List(ctx context.Context, partition, after string, limit int) i
 // Store, which reads all.
 func TestShardsReadsFinishedOnesSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &listed{Table: new(rows.Memory)}
+		l := &listed{Table: new(memory)}
 		s, w, mine := over(l), over(l.Table), make(map[string]state.Lease)
 		if _, err := s.Start(t.Context(), stream, state.Start{Position: "TRIM_HORIZON"}); err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func get(t *testing.T, table rows.Table, k rows.Key) rows.Row {
 // Shards lists none of those that it deleted.
 func TestResetListsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		s := over(table)
 		finish := func(ids ...string) {
 			t.Helper()
@@ -166,7 +166,7 @@ func TestResetListsAll(t *testing.T) {
 
 // A job whose row sorts before finished jobs that were listed is listed, too.
 func TestJobsBeforeFinishedOnesAreListed(t *testing.T) {
-	ctx, table := t.Context(), new(rows.Memory)
+	ctx, table := t.Context(), new(memory)
 	a, b := over(table), over(table)
 	st := job.Stream("app")
 	finish := func(s *Store, id string) {

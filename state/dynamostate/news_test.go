@@ -3,15 +3,13 @@ package dynamostate
 import (
 	"testing"
 	"testing/synctest"
-
-	"github.com/sluicehq/sluice/internal/rows"
 )
 
 // Announce reaches other workers with their next heartbeat, and costs no read of theirs.
 // A worker that joins has news, too.
 func TestAnnounce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := &meter{Table: new(rows.Memory), used: make(map[string]usage)}
+		table := &meter{Table: new(memory), used: make(map[string]usage)}
 		a, b, command := over(table), over(table), over(table)
 		for owner, s := range map[string]*Store{"a": a, "b": b} {
 			if n := s.News(stream.Application); n != 0 {

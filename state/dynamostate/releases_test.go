@@ -15,7 +15,6 @@ import (
 	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/job"
 	"github.com/sluicehq/sluice/internal/releasetest"
-	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -30,7 +29,7 @@ func TestReleases(t *testing.T) {
 	const reporting = "workers/host/1/AAAA"
 	releasetest.Each(t, "rows.jsonl", *update, func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
-			table := new(rows.Memory)
+			table := new(memory)
 			s := over(table)
 			releasetest.Fill(t, s)
 			reporter := holders.Reporter{Store: s, App: releasetest.App}
@@ -60,7 +59,7 @@ func TestReleases(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			table := new(rows.Memory)
+			table := new(memory)
 			for line := range bytes.Lines(data) {
 				item, err := attributevalue.UnmarshalMapJSON(line)
 				if err != nil {

@@ -47,7 +47,7 @@ func ids(t *testing.T, s *Store, st state.Stream) (all []string) {
 }
 
 func TestReset(t *testing.T) {
-	table := new(rows.Memory)
+	table := new(memory)
 	other := state.Stream{Application: "zoo", ARN: stream.ARN}
 	read(t, table, stream)
 	read(t, table, other)
@@ -91,7 +91,7 @@ func TestReset(t *testing.T) {
 // back to reset shards.
 func TestResetBesideAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		worker, s := over(table), over(table)
 		if _, err := worker.Claim(t.Context(), stream, "one", "", "me"); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestResetBesideAWorker(t *testing.T) {
 
 // A worker that has read its start before a reset stores nothing after it.
 func TestResetOfAStreamThatIsBegun(t *testing.T) {
-	table := new(rows.Memory)
+	table := new(memory)
 	worker, s := over(table), over(table)
 	latest := state.Start{Position: "LATEST", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	if _, err := worker.Start(t.Context(), stream, latest); err != nil {
@@ -155,7 +155,7 @@ func TestResetOfAStreamThatIsBegun(t *testing.T) {
 // Any number of dead workers is watched at a time.
 func TestResetAfterManyCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		for i := range 20 {
 			if _, err := over(table).Claim(t.Context(), stream, fmt.Sprint(i), "", fmt.Sprint("dead", i)); err != nil {
 				t.Fatal(err)
@@ -171,15 +171,15 @@ func TestResetAfterManyCrashes(t *testing.T) {
 // A reset that is interrupted anywhere is repeated, or nobody reads the stream.
 func TestResetInterrupted(t *testing.T) {
 	for crash, done := 1, false; !done; crash++ {
-		table := new(rows.Memory)
+		table := new(memory)
 		read(t, table, stream)
 		s := over(table)
 		n := 0
-		table.Fault = func(string, rows.Key) rows.Fault {
+		table.Fault = func(string, rows.Key) mishap {
 			if n++; n >= crash {
-				return rows.Fault{Err: errLost}
+				return mishap{Err: errLost}
 			}
-			return rows.Fault{}
+			return mishap{}
 		}
 		start := state.Start{Position: "LATEST", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 		err := s.ResetStream(t.Context(), stream, start)

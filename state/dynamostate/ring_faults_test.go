@@ -37,7 +37,7 @@ func beating(t *testing.T, s *Store, name string) {
 // Two owners of one Store: the first claims its own shard again.
 func TestOwnShardOfASharedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := over(new(rows.Memory))
+		s := over(new(memory))
 		if _, err := s.Claim(t.Context(), stream, testShard, "", "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -66,11 +66,11 @@ func TestOwnShardOfASharedStore(t *testing.T) {
 func TestReleaseWhoseResponseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lost atomic.Bool
-		table := &rows.Memory{Fault: func(call string, k rows.Key) rows.Fault {
+		table := &memory{Fault: func(call string, k rows.Key) mishap {
 			if lost.Load() && call == "Write" && k.Sort == testShard {
-				return rows.Fault{Err: errLost, Made: true}
+				return mishap{Err: errLost, Made: true}
 			}
-			return rows.Fault{}
+			return mishap{}
 		}}
 		a, b := over(table), over(table)
 		sh, err := a.Claim(t.Context(), stream, testShard, "", "a")
@@ -148,7 +148,7 @@ func TestCorpsesInTheRing(t *testing.T) {
 // A row that is missing when it is seen, and made a moment later under the same name.
 func TestRobbedByAStaleSighting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		old, again, thief := over(table), over(table), over(table)
 		for _, id := range []string{"s1", "s2"} {
 			if _, err := old.Claim(t.Context(), stream, id, "", "pod-0"); err != nil {
@@ -174,7 +174,7 @@ func TestRobbedByAStaleSighting(t *testing.T) {
 
 // slow makes a request after a while, whatever becomes of its caller.
 type sluggish struct {
-	*rows.Memory
+	*memory
 	write atomic.Int64 // time.Duration, to members
 	read  atomic.Int64
 	lose  atomic.Bool
@@ -185,13 +185,13 @@ func (s *sluggish) Get(ctx context.Context, k rows.Key) (rows.Row, error) {
 	if d := time.Duration(s.read.Load()); d > 0 {
 		time.Sleep(d)
 	}
-	return s.Memory.Get(ctx, k)
+	return s.memory.Get(ctx, k)
 }
 
 func (s *sluggish) Write(ctx context.Context, seen rows.Row, set map[string]types.AttributeValue) (rows.Row, error) {
 	d := time.Duration(s.write.Load())
 	if d == 0 || !strings.HasPrefix(seen.Partition, "members") {
-		return s.Memory.Write(ctx, seen, set)
+		return s.memory.Write(ctx, seen, set)
 	}
 	type answer struct {
 		row rows.Row
@@ -200,7 +200,7 @@ func (s *sluggish) Write(ctx context.Context, seen rows.Row, set map[string]type
 	done := make(chan answer, 1)
 	s.under.Go(func() {
 		time.Sleep(d / 2)
-		row, err := s.Memory.Write(context.WithoutCancel(ctx), seen, set)
+		row, err := s.memory.Write(context.WithoutCancel(ctx), seen, set)
 		time.Sleep(d / 2)
 		done <- answer{row, err}
 	})
@@ -220,9 +220,9 @@ func TestSlowTable(t *testing.T) {
 	for _, d := range []time.Duration{400 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond, 1100 * time.Millisecond} {
 		t.Run(d.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				table := &sluggish{Memory: new(rows.Memory)}
+				table := &sluggish{memory: new(memory)}
 				t.Cleanup(table.under.Wait)
-				owner, observer := over(table), over(table.Memory)
+				owner, observer := over(table), over(table.memory)
 				if _, err := owner.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
 					t.Fatal(err)
 				}
@@ -273,7 +273,7 @@ func TestSlowTable(t *testing.T) {
 // One row of an owner cannot be read.
 func TestOneBadMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		dead, young := over(table), over(table)
 		for i := range 64 {
 			if _, err := dead.Claim(t.Context(), stream, fmt.Sprint("shard", i), "", "dead"); err != nil {
@@ -308,12 +308,12 @@ func TestRequestsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requests atomic.Int64
 		var down atomic.Bool
-		table := &rows.Memory{Fault: func(call string, k rows.Key) rows.Fault {
+		table := &memory{Fault: func(call string, k rows.Key) mishap {
 			requests.Add(1)
 			if down.Load() && strings.HasPrefix(k.Partition, "members") {
-				return rows.Fault{Err: errLost}
+				return mishap{Err: errLost}
 			}
-			return rows.Fault{}
+			return mishap{}
 		}}
 		owner, young := over(table), over(table)
 		for i := range 64 {
@@ -346,7 +346,7 @@ func TestRequestsInAnOutage(t *testing.T) {
 // Two applications under one owner's name share the second of a heartbeat.
 func TestHeartbeatOfTwoApplications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := &sluggish{Memory: new(rows.Memory)}
+		table := &sluggish{memory: new(memory)}
 		t.Cleanup(table.under.Wait)
 		s := over(table)
 		for _, app := range []string{"a", "b", "c"} {

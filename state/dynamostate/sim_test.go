@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -85,7 +84,7 @@ type simWorld struct {
 	svc    *streamtest.Service
 	orders *streamtest.Table
 	stream state.Stream
-	rows   *rows.Memory
+	rows   *memory
 	began  time.Time
 
 	mu         sync.Mutex
@@ -104,7 +103,7 @@ type simWorld struct {
 
 func newSimWorld(t *testing.T, seed uint64) *simWorld {
 	r := rand.New(rand.NewPCG(seed, 20))
-	w := &simWorld{t: t, r: r, again: rand.New(rand.NewPCG(seed, 21)), svc: streamtest.NewService(t), rows: new(rows.Memory), began: time.Now(),
+	w := &simWorld{t: t, r: r, again: rand.New(rand.NewPCG(seed, 21)), svc: streamtest.NewService(t), rows: new(memory), began: time.Now(),
 		effects: simEffects{done: make(map[string]map[sluice.Sequence]bool), last: make(map[string]int)},
 		claims:  make(map[string]int), finished: make(map[string]uint64), failing: make(map[string]bool), numbers: make(map[string]int)}
 	w.plan = simPlan{orderly: r.IntN(6) == 0, workers: 1 + r.IntN(1+r.IntN(6)), shards: 1 + r.IntN(8), steps: 20 + r.IntN(100), items: 1 + r.IntN(12)}

@@ -5,14 +5,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/rows"
 	"github.com/sluicehq/sluice/state"
 )
 
 // A shard's row says since when its owner has it, and when its position changed last.
 func TestTimesOfAShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := over(new(rows.Memory))
+		s := over(new(memory))
 		claim := func(owner string) state.Lease {
 			t.Helper()
 			sh, err := s.Claim(t.Context(), stream, testShard, "", owner)

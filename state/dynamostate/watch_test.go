@@ -154,7 +154,7 @@ func TestNextOf(t *testing.T) {
 
 // Time to live deletes the row of a dead member a week later.
 func TestFencedRowExpires(t *testing.T) {
-	table := new(rows.Memory)
+	table := new(memory)
 	s := over(table)
 	if _, err := s.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestFencedRowExpires(t *testing.T) {
 // A worker that stalls for 2.5 s now and then keeps its shards.
 func TestStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		owner, observer := over(table), over(table)
 		if _, err := owner.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // Workers says who lives, is silent or is fenced, and who has which shard since when.
 func TestWorkersAreListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table, other := new(rows.Memory), state.Stream{Application: stream.Application, ARN: "arn:aws:dynamodb:us-east-1:1:table/b/stream/2026-01-01T00:00:00.000"}
+		table, other := new(memory), state.Stream{Application: stream.Application, ARN: "arn:aws:dynamodb:us-east-1:1:table/b/stream/2026-01-01T00:00:00.000"}
 		stores := map[string]*Store{}
 		claim := func(st state.Stream, id, owner string) state.Lease {
 			t.Helper()
@@ -108,11 +108,11 @@ func TestWorkersAreListed(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		table.Fault = func(call string, _ rows.Key) rows.Fault {
+		table.Fault = func(call string, _ rows.Key) mishap {
 			if call == "List" {
-				return rows.Fault{Err: errLost}
+				return mishap{Err: errLost}
 			}
-			return rows.Fault{}
+			return mishap{}
 		}
 		if _, err := s.Workers(t.Context(), stream.Application); err == nil {
 			t.Error("no error of a table that fails")

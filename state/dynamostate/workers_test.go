@@ -53,7 +53,7 @@ func TestWorkerWaitsForItsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := streamtest.NewService(t)
 		orders := svc.CreateTable("orders", streamtest.TableOptions{})
-		l := &link{Table: new(rows.Memory)}
+		l := &link{Table: new(memory)}
 		store := over(l)
 		var handled atomic.Int64
 		r := router.New()
@@ -99,7 +99,7 @@ func TestWorkerWaitsForItsTable(t *testing.T) {
 // A worker that was fenced without knowing it claims nothing more.
 func TestClaimOfAFencedWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		old, young := over(table), &worker{Store: over(table), name: "young"}
 		if _, err := old.Claim(t.Context(), stream, testShard, "", "old"); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestClaimOfAFencedWorker(t *testing.T) {
 // A second process of one name fences the first, and needs a name of its own.
 func TestTwoProcessesOfOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		old, again, other := over(table), over(table), over(table)
 		if _, err := old.Claim(t.Context(), stream, testShard, "", "pod-0"); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestTwoProcessesOfOneName(t *testing.T) {
 // An observer that looks seldom takes over all the same.
 func TestSeldomLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		if _, err := over(table).Claim(t.Context(), stream, testShard, "", "dead"); err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestSeldomLooks(t *testing.T) {
 // An owner that writes its heartbeat between the last look and the fence lives.
 func TestHeartbeatBeforeTheFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		owner, l := over(table), &link{Table: table}
 		if _, err := owner.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestHeartbeatBeforeTheFence(t *testing.T) {
 
 // The service deletes the row of a dead member after a week. Its shards are free.
 func TestOwnerWithoutARow(t *testing.T) {
-	table := new(rows.Memory)
+	table := new(memory)
 	dead := over(table)
 	if _, err := dead.Claim(t.Context(), stream, testShard, "", "dead"); err != nil {
 		t.Fatal(err)
@@ -226,19 +226,19 @@ func TestOwnerWithoutARow(t *testing.T) {
 // A worker whose first write was made though its response was lost claims under its
 // own name.
 func TestJoinAfterALostResponse(t *testing.T) {
-	var fault rows.Fault
-	table := &rows.Memory{Fault: func(call string, k rows.Key) rows.Fault {
+	var fault mishap
+	table := &memory{Fault: func(call string, k rows.Key) mishap {
 		if call == "Write" && k == memberKey("app", "me") {
 			return fault
 		}
-		return rows.Fault{}
+		return mishap{}
 	}}
 	s := over(table)
-	fault = rows.Fault{Err: errLost, Made: true}
+	fault = mishap{Err: errLost, Made: true}
 	if _, err := s.Claim(t.Context(), stream, testShard, "", "me"); !errors.Is(err, errLost) {
 		t.Fatal(err)
 	}
-	fault = rows.Fault{}
+	fault = mishap{}
 	if sh, err := s.Claim(t.Context(), stream, testShard, "", "me"); err != nil || sh.Owner != "me" {
 		t.Errorf("the next claim: %+v, %v", sh, err)
 	}
@@ -250,22 +250,22 @@ func TestJoinAfterALostResponse(t *testing.T) {
 // An owner whose last heartbeat was made though its response was lost leaves all
 // the same, and another takes its shard at once.
 func TestLeaveAfterALostResponse(t *testing.T) {
-	var fault rows.Fault
-	table := &rows.Memory{Fault: func(call string, _ rows.Key) rows.Fault {
+	var fault mishap
+	table := &memory{Fault: func(call string, _ rows.Key) mishap {
 		if call == "Write" {
 			return fault
 		}
-		return rows.Fault{}
+		return mishap{}
 	}}
 	s := over(table)
 	if _, err := s.Claim(t.Context(), stream, testShard, "", "me"); err != nil {
 		t.Fatal(err)
 	}
-	fault = rows.Fault{Err: errLost, Made: true}
+	fault = mishap{Err: errLost, Made: true}
 	if err := s.Heartbeat(t.Context(), "me"); !errors.Is(err, errLost) {
 		t.Fatal(err)
 	}
-	fault = rows.Fault{}
+	fault = mishap{}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestLeaveAfterALostResponse(t *testing.T) {
 // again.
 func TestOutageOfTheTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := new(rows.Memory)
+		table := new(memory)
 		a, b := &link{Table: table}, &link{Table: table}
 		owner, observer := over(a), over(b)
 		if _, err := owner.Claim(t.Context(), stream, testShard, "", "owner"); err != nil {
@@ -326,7 +326,7 @@ func TestTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := streamtest.NewService(t)
 		orders := svc.CreateTable("orders", streamtest.TableOptions{Shards: 4})
-		table := new(rows.Memory)
+		table := new(memory)
 		var mu sync.Mutex
 		handled := make(map[string]map[string]int) // by worker and item
 		count := func(worker string) (n int) {

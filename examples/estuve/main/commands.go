@@ -24,7 +24,7 @@ var program = kit.Program{
 	Name: "estuve",
 	Head: "Commands:",
 	Commands: map[string]kit.Command{
-		"create":  {Usage: "create", Example: "create", Does: "make the tables that do not exist", Run: create},
+		"create":  {Usage: "create", Example: "create", Does: "make the tables that do not exist", NoArguments: "ESTUVE_PREFIX names the tables", Run: create},
 		"recount": {Usage: recountUsage, Example: "recount --dry-run u-1", Does: "set counters right; without users they are read from standard input, one a line", Run: recount},
 		"plan":    {Usage: planUsage, Example: "plan user u-1", Does: "list what a cascade would delete", Run: plan},
 		// main runs it, as it runs the daemon.
@@ -40,9 +40,6 @@ const (
 
 // create makes the tables that are not there.
 func create(ctx context.Context, c kit.Call) error {
-	if len(c.Args) > 0 {
-		return kit.Usage("create takes no arguments; ESTUVE_PREFIX names the tables")
-	}
 	cfg, tables, err := connect(ctx, c.Env)
 	if err != nil {
 		return err
@@ -89,19 +86,16 @@ func recount(ctx context.Context, c kit.Call) error {
 	done, err := estuve.Recounter{
 		Tables: tables, Store: store, Settle: *settle, DryRun: *dry, MaxDeletes: *most, TrustTables: *trust,
 		Found: func(found rollup.Correction) {
-			if found.Err != nil {
-				fmt.Fprintf(c.Out, "%s %s: %s left as it is: %v\n", found.Table, found.Key.Raw(), found.Attribute, found.Err)
-				return
+			what := fmt.Sprintf("%s %d to %d", verb, found.Old, found.New)
+			switch {
+			case found.Err != nil:
+				what = fmt.Sprintf("left as it is: %v", found.Err)
+			case found.Held:
+				what = fmt.Sprintf("left at %d, %d are there: too many would be lowered", found.Old, found.New)
+			case found.Busy:
+				what = fmt.Sprintf("left at %d, %d are there: they keep changing", found.Old, found.New)
 			}
-			if found.Held {
-				fmt.Fprintf(c.Out, "%s %s: %s left at %d, %d are there: too many would be lowered\n", found.Table, found.Key.Raw(), found.Attribute, found.Old, found.New)
-				return
-			}
-			if found.Busy {
-				fmt.Fprintf(c.Out, "%s %s: %s left at %d, %d are there: they keep changing\n", found.Table, found.Key.Raw(), found.Attribute, found.Old, found.New)
-				return
-			}
-			fmt.Fprintf(c.Out, "%s %s: %s %s %d to %d\n", found.Table, found.Key.Raw(), found.Attribute, verb, found.Old, found.New)
+			fmt.Fprintf(c.Out, "%s %s: %s %s\n", found.Table, found.Key.Raw(), found.Attribute, what)
 		},
 	}.Run(ctx, users)
 	fmt.Fprintf(c.Out, "%d counters: %d right, %d were late, %d wrong, %d busy, %d without an item\n",

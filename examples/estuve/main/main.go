@@ -29,7 +29,7 @@ func main() {
 	case len(args) > 0 && args[0] == "worker":
 		os.Exit(worker(run.OnSignals(context.Background()), args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}
-	kit.Main(app(os.Getenv), program.Help(), program.Execute)
+	program.Main(app(os.Getenv))
 }
 
 // app reads all three streams, and works off the queue if there is one, unless

@@ -16,6 +16,7 @@ import (
 
 // Call is a command in use.
 type Call struct {
+	Command
 	Args []string // behind the command's name
 	Env  func(string) string
 	In   io.Reader
@@ -26,6 +27,7 @@ type Call struct {
 type Command struct {
 	Usage, Does string
 	Example     string // arguments included
+	NoArguments string // set if it takes none: what else says what it works on
 	Run         func(ctx context.Context, c Call) error
 }
 
@@ -34,6 +36,7 @@ type Program struct {
 	Name       string
 	Commands   map[string]Command
 	Head, Tail string // of the help, before and behind the commands
+	OwnHelp    bool   // each command has flags, and answers --help itself
 }
 
 // Help lists the commands. The flags of a daemon follow it.
@@ -48,30 +51,33 @@ func (p Program) Help() string {
 
 // Execute runs a command, or prints how it is used.
 func (p Program) Execute(ctx context.Context, name string, c Call) error {
-	command, ok := p.Commands[name]
-	if !ok {
+	var ok bool
+	if c.Command, ok = p.Commands[name]; !ok {
 		return Usage("unknown command %q; commands are %s. Without one, flags alone run the daemon", name, strings.Join(slices.Sorted(maps.Keys(p.Commands)), ", "))
 	}
-	if slices.Contains(c.Args, "--help") || slices.Contains(c.Args, "-h") {
-		_, err := fmt.Fprintf(c.Out, "%s %s: %s\n\nExample:\n  %[1]s %[4]s\n", p.Name, command.Usage, command.Does, command.Example)
+	if !p.OwnHelp && (slices.Contains(c.Args, "--help") || slices.Contains(c.Args, "-h")) {
+		_, err := fmt.Fprintf(c.Out, "%s %s: %s\n\nExample:\n  %[1]s %[4]s\n", p.Name, c.Usage, c.Does, c.Example)
 		return err
 	}
-	return command.Run(ctx, c)
+	if c.NoArguments != "" && len(c.Args) > 0 {
+		return Usage("%s takes no arguments; %s", name, c.NoArguments)
+	}
+	return c.Run(ctx, c)
 }
 
 // Main runs the command that the arguments of the process name, and without one the
 // application.
-func Main(a run.App, help string, execute func(ctx context.Context, name string, c Call) error) {
+func (p Program) Main(a run.App) {
 	command := func(name string, args ...string) {
 		c := Call{Args: args, Env: os.Getenv, In: os.Stdin, Out: os.Stdout}
-		os.Exit(Exit(execute(run.OnSignals(context.Background()), name, c), a.Name, os.Stderr))
+		os.Exit(Exit(p.Execute(run.OnSignals(context.Background()), name, c), a.Name, os.Stderr))
 	}
 	if len(os.Args) > 1 {
 		switch name := os.Args[1]; {
 		case name == "help" && len(os.Args) == 3: // help COMMAND
 			command(os.Args[2], "--help")
 		case name == "help" || name == "--help" || name == "-h":
-			fmt.Println(help)
+			fmt.Println(p.Help())
 			os.Args[1] = "--help" // the flags follow
 		case !strings.HasPrefix(name, "-"):
 			command(name, os.Args[2:]...)

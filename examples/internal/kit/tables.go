@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,14 +12,63 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Table describes a table by its partition key and its sort key, which are texts.
-// With stream it has a stream of new and old images.
-func Table(name string, stream bool, keys ...string) *dynamodb.CreateTableInput {
-	in := &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: Texts(keys...), KeySchema: Key(keys...),
+// Schemas are the tables of an example, whose names begin with a prefix.
+type Schemas []Schema
+
+// Schema is a table, by its partition key and its sort key, which are texts.
+type Schema struct {
+	Name   string // without the prefix
+	Keys   []string
+	Stream bool                        // it has a stream of new and old images
+	TTL    bool                        // its rows expire by the attribute "ttl"
+	Index  *types.GlobalSecondaryIndex // nil: none
+}
+
+// Streams names the tables that have a stream.
+func (all Schemas) Streams(prefix string) (names []string) {
+	for _, s := range all {
+		if s.Stream {
+			names = append(names, prefix+s.Name)
+		}
 	}
-	if stream {
+	return names
+}
+
+// Create makes the tables that are not there, with streams, index and time to live, and
+// returns when they can be written to.
+func (all Schemas) Create(ctx context.Context, cfg aws.Config, prefix string) error {
+	db := dynamodb.NewFromConfig(cfg)
+	var tables []*dynamodb.CreateTableInput
+	for _, s := range all {
+		tables = append(tables, s.table(prefix))
+	}
+	if err := Create(ctx, db, tables...); err != nil {
+		return err
+	}
+	for _, s := range all {
+		if !s.TTL {
+			continue
+		}
+		if err := expire(ctx, db, prefix+s.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Schema) table(prefix string) *dynamodb.CreateTableInput {
+	in := &dynamodb.CreateTableInput{
+		TableName: aws.String(prefix + s.Name), BillingMode: types.BillingModePayPerRequest, KeySchema: Key(s.Keys...),
+	}
+	keys := in.KeySchema
+	if s.Index != nil {
+		in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{*s.Index}
+		keys = slices.Concat(keys, s.Index.KeySchema)
+	}
+	for _, k := range keys {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: k.AttributeName, AttributeType: types.ScalarAttributeTypeS})
+	}
+	if s.Stream {
 		in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}
 	}
 	return in
@@ -30,14 +80,6 @@ func Key(names ...string) (key []types.KeySchemaElement) {
 		key = append(key, types.KeySchemaElement{AttributeName: &name, KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i]})
 	}
 	return key
-}
-
-// Texts defines key attributes that are texts.
-func Texts(names ...string) (all []types.AttributeDefinition) {
-	for _, name := range names {
-		all = append(all, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
-	}
-	return all
 }
 
 // Create makes the tables that are not there, and returns when they can be written to.
@@ -58,8 +100,8 @@ func Create(ctx context.Context, db *dynamodb.Client, tables ...*dynamodb.Create
 	return nil
 }
 
-// Expire has rows of a table expire by the attribute "ttl".
-func Expire(ctx context.Context, db *dynamodb.Client, table string) error {
+// expire has rows of a table expire by the attribute "ttl".
+func expire(ctx context.Context, db *dynamodb.Client, table string) error {
 	ttl, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 	if err != nil {
 		return fmt.Errorf("time to live of table %s: %w", table, err)

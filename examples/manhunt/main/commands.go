@@ -21,51 +21,37 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// command is a command of the program besides running. Each uses the first table
-// of SLUICE_TABLES.
-type command struct {
-	usage   string
-	does    string
-	example string
-	run     func(ctx context.Context, c *call) error
+// program has the commands besides running. Each uses the first table of SLUICE_TABLES.
+var program = kit.Program{
+	Name:    "manhunt",
+	Head:    "Commands, in place of flags; each has --help with an example:",
+	Tail:    "Without a command:",
+	OwnHelp: true,
+	Commands: map[string]kit.Command{
+		"create": {Usage: "create", Does: "make the tables that are not there: Manhunt's, and after it Reflex's if SLUICE_TABLES names two",
+			Example: "SLUICE_TABLES=manhunt,reflex manhunt create", Run: by(create)},
+		"open": {Usage: "open DOMAIN CONTACT [--id ID] [--metadata JSON]", Does: "open a search for a contact, and print its id",
+			Example: `manhunt open d-1 c-1 --metadata '{"incident":"I-7","summary":"it burns"}'`, Run: by(open)},
+		"answer": {Usage: "answer SEARCH STEP TEXT [--by WHO]", Does: "note what a contact said to an attempt, from step 0, which ends the search",
+			Example: `manhunt answer s-1 0 "on my way"`, Run: by(answer)},
+		"cancel": {Usage: "cancel SEARCH [--reason TEXT] [--by WHO]", Does: "end a search: nobody is called for it any more",
+			Example: `manhunt cancel s-1 --reason "false alarm"`, Run: by(cancel)},
+		"reopen": {Usage: "reopen SEARCH", Does: "begin again with a search that is over: its methods are tried from the first",
+			Example: "manhunt reopen s-1", Run: by(reopen)},
+		"show": {Usage: "show search|contact|contacts|searches …", Does: "print rows as JSON, a page at a time",
+			Example: "manhunt show search s-1\nmanhunt show contact d-1 c-1\nmanhunt show searches c-1 --status failed --after 2019-12-31", Run: by(show)},
+	},
 }
 
 // call is a command in use.
-type call struct {
-	command
-	kit.Call
-}
+type call struct{ kit.Call }
 
-var commands = map[string]command{
-	"create": {"create", "make the tables that are not there: Manhunt's, and after it Reflex's if SLUICE_TABLES names two",
-		"SLUICE_TABLES=manhunt,reflex manhunt create", create},
-	"open": {"open DOMAIN CONTACT [--id ID] [--metadata JSON]", "open a search for a contact, and print its id",
-		`manhunt open d-1 c-1 --metadata '{"incident":"I-7","summary":"it burns"}'`, open},
-	"answer": {"answer SEARCH STEP TEXT [--by WHO]", "note what a contact said to an attempt, from step 0, which ends the search",
-		`manhunt answer s-1 0 "on my way"`, answer},
-	"cancel": {"cancel SEARCH [--reason TEXT] [--by WHO]", "end a search: nobody is called for it any more",
-		`manhunt cancel s-1 --reason "false alarm"`, cancel},
-	"reopen": {"reopen SEARCH", "begin again with a search that is over: its methods are tried from the first",
-		"manhunt reopen s-1", reopen},
-	"show": {"show search|contact|contacts|searches …", "print rows as JSON, a page at a time",
-		"manhunt show search s-1\nmanhunt show contact d-1 c-1\nmanhunt show searches c-1 --status failed --after 2019-12-31", show},
-}
-
-// names are the commands in the order of the help.
-var names = []string{"create", "open", "answer", "cancel", "reopen", "show"}
-
-// help is what the flags of a daemon do not say.
-func help() string {
-	var b strings.Builder
-	b.WriteString("Commands, in place of flags; each has --help with an example:\n")
-	for _, name := range names {
-		fmt.Fprintf(&b, "  %s\n      %s\n", commands[name].usage, commands[name].does)
-	}
-	return b.String()
+func by(run func(context.Context, *call) error) func(context.Context, kit.Call) error {
+	return func(ctx context.Context, c kit.Call) error { return run(ctx, &call{c}) }
 }
 
 // help is that of a command.
-func (c command) help(flags string) string {
+func (c *call) help(flags string) string {
 	if flags != "" {
 		flags = "\nFlags:\n" + flags
 	}
@@ -81,16 +67,7 @@ For example:
 Variables:
   SLUICE_TABLES              Manhunt's table, and after a comma Reflex's (default %s)
   SLUICE_ENDPOINT_DYNAMODB   the server of the tables (default: AWS, with the usual credentials)
-`, indent(c.usage), c.does, indent(c.example), flags, manhunt.DefaultTable)
-}
-
-// execute runs a command.
-func execute(ctx context.Context, name string, use kit.Call) error {
-	c, there := commands[name]
-	if !there {
-		return kit.Usage("unknown command %q; commands are %s. Without one, flags alone run the daemon", name, strings.Join(names, ", "))
-	}
-	return c.run(ctx, &call{c, use})
+`, indent(c.Usage), c.Does, indent(c.Example), flags, manhunt.DefaultTable)
 }
 
 // parse reads flags, which may stand anywhere, and checks how many arguments are left.
@@ -103,13 +80,13 @@ func (c *call) parse(fs *pflag.FlagSet, least, most int) (bool, error) {
 		_, err := io.WriteString(c.Out, c.help(fs.FlagUsages()))
 		return false, err
 	case err != nil:
-		return false, kit.Usage("%v: want %s", err, c.usage)
+		return false, kit.Usage("%v: want %s", err, c.Usage)
 	case fs.NArg() < least || fs.NArg() > most:
-		return false, kit.Usage("%d arguments: want %s", fs.NArg(), c.usage)
+		return false, kit.Usage("%d arguments: want %s", fs.NArg(), c.Usage)
 	}
 	for _, arg := range fs.Args() {
 		if arg == "" {
-			return false, kit.Usage("an argument is empty: want %s", c.usage)
+			return false, kit.Usage("an argument is empty: want %s", c.Usage)
 		}
 	}
 	c.Args = fs.Args()
@@ -183,7 +160,7 @@ func answer(ctx context.Context, c *call) error {
 	}
 	step, err := strconv.ParseInt(c.Args[1], 10, 64)
 	if err != nil || step < 0 {
-		return kit.Usage("STEP is %q, want the number of an attempt, from 0: %s", c.Args[1], c.usage)
+		return kit.Usage("STEP is %q, want the number of an attempt, from 0: %s", c.Args[1], c.Usage)
 	}
 	table, err := c.open(ctx)
 	if err != nil {

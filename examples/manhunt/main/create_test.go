@@ -16,7 +16,7 @@ func TestCreateWithoutDynamoDB(t *testing.T) {
 		t.Setenv(name, value) // the SDK reads it
 	}
 	var stderr strings.Builder
-	err := execute(t.Context(), "create", kit.Call{Env: func(name string) string { return env[name] }, Out: io.Discard})
+	err := program.Execute(t.Context(), "create", kit.Call{Env: func(name string) string { return env[name] }, Out: io.Discard})
 	exit := run.Exit(err, "manhunt", &stderr)
 	want := "manhunt: creating table manhunt: DynamoDB CreateTable at http://127.0.0.1:1: the endpoint cannot be reached: is it right, and is the service running?: dial tcp 127.0.0.1:1: connect: connection refused\n"
 	if exit != 1 || stderr.String() != want {

@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/examples/manhunt/reflex"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
 )
 
-func main() { kit.Main(app(time.Now), help(), execute) }
+func main() { program.Main(app(time.Now)) }
 
 func app(now func() time.Time) run.App {
 	return run.App{

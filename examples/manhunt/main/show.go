@@ -29,7 +29,7 @@ func show(ctx context.Context, c *call) error {
 	fs.StringVar(&q.Status, "status", "", "searches that are active, canceled, successful or failed")
 	fs.StringVar(&q.Before, "before", "", "searches that started before this time: 2019-12-31T20:00:00Z, or the beginning of one such as 2019-12-31")
 	fs.StringVar(&q.After, "after", "", "searches that started after this time; after 2019-12-31 is from that day on")
-	c.usage = showUsage
+	c.Usage = showUsage
 	if ok, err := c.parse(fs, 2, 3); !ok {
 		return err
 	}

@@ -111,7 +111,7 @@ func (w *world) getenv(name string) string { return w.env[name] }
 func (w *world) try(args ...string) (string, error) {
 	w.t.Helper()
 	var out strings.Builder
-	err := execute(w.t.Context(), args[0], kit.Call{Args: args[1:], Env: w.getenv, Out: &out})
+	err := program.Execute(w.t.Context(), args[0], kit.Call{Args: args[1:], Env: w.getenv, Out: &out})
 	return out.String(), err
 }
 

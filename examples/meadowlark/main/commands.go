@@ -18,8 +18,8 @@ var program = kit.Program{
 	Name: "meadowlark",
 	Head: "Commands:",
 	Commands: map[string]kit.Command{
-		"create": {Usage: "create", Example: "create", Does: "make the table if it does not exist, and install the template of the indices", Run: create},
-		"seed":   {Usage: "seed", Example: "seed", Does: "write the documents of the fixtures that do not exist", Run: seed},
+		"create": {Usage: "create", Example: "create", Does: "make the table if it does not exist, and install the template of the indices", NoArguments: "SLUICE_TABLES names the table, MEADOWLARK_INDEX_PREFIX the indices", Run: create},
+		"seed":   {Usage: "seed", Example: "seed", Does: "write the documents of the fixtures that do not exist", NoArguments: "SLUICE_TABLES names the table", Run: seed},
 		"delete": {Usage: "delete TYPE ID", Example: deletion, Does: "delete a document, unless others refer to it", Run: remove},
 	},
 	Tail: "Examples:\n  meadowlark create\n  meadowlark --start TRIM_HORIZON --state meadowlark.db\n  meadowlark " + deletion + "\n\nWithout a command:",
@@ -30,9 +30,6 @@ const deletion = "delete TYPE#Ed-Fi#3.3.1-b#Course 2717e6e9275502cb2da0e3bdbf5c2
 
 // create makes the table if it is not there, and installs the template.
 func create(ctx context.Context, c kit.Call) error {
-	if len(c.Args) > 0 {
-		return kit.Usage("create takes no arguments; SLUICE_TABLES names the table, MEADOWLARK_INDEX_PREFIX the indices")
-	}
 	replicas, err := kit.Replicas(c.Env, "MEADOWLARK_REPLICAS", -1)
 	if err != nil {
 		return err
@@ -57,9 +54,6 @@ func create(ctx context.Context, c kit.Call) error {
 
 // seed writes the documents of the fixtures.
 func seed(ctx context.Context, c kit.Call) error {
-	if len(c.Args) > 0 {
-		return kit.Usage("seed takes no arguments; SLUICE_TABLES names the table")
-	}
 	w, err := open(ctx, c.Env)
 	if err != nil {
 		return err

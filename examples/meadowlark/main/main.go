@@ -8,13 +8,12 @@ import (
 	"os"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/meadowlark"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/run"
 )
 
-func main() { kit.Main(app(os.Getenv), program.Help(), program.Execute) }
+func main() { program.Main(app(os.Getenv)) }
 
 // app reads the table's stream, and works off its own queue.
 func app(env func(string) string) run.App {

@@ -38,7 +38,7 @@ func (w *Writer) Clean(ctx context.Context, typ, id string) (again bool, err err
 		if err != nil {
 			return false, fmt.Errorf("deleting a count of a document %s: %w", Named(EntityKey(typ, id)), err)
 		}
-		if _, again := first(failed, changed); again {
+		if some(failed, changed) {
 			return true, nil
 		}
 	}

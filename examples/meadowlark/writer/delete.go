@@ -42,7 +42,7 @@ func (w *Writer) deleteEntity(ctx context.Context, typ, id string) error {
 		if err != nil || len(failed) == 0 {
 			return err
 		}
-		if _, held = first(failed, referenced); held {
+		if held = some(failed, referenced); held {
 			keys, err := w.ForeignKeys(ctx, id)
 			if err != nil {
 				return err

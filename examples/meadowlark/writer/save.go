@@ -15,23 +15,22 @@ import (
 //
 // A call whose error says nothing of that kind may have been done all the same.
 func (w *Writer) Create(ctx context.Context, d Document) error {
-	if err := d.validate(w.c.Resources); err != nil {
-		return err
-	}
-	if err := w.save(ctx, d, w.create); err != nil {
-		return fmt.Errorf("creating %s %s: %w", d.Type, d.ID(), err)
-	}
-	return nil
+	return w.write(ctx, "creating", d, w.create)
 }
 
 // Update replaces an existing document. Of two concurrent updates the later one
 // stays.
 func (w *Writer) Update(ctx context.Context, d Document) error {
+	return w.write(ctx, "updating", d, w.update)
+}
+
+// write saves a valid document.
+func (w *Writer) write(ctx context.Context, doing string, d Document, begin func(context.Context, Document) ([]step, error)) error {
 	if err := d.validate(w.c.Resources); err != nil {
 		return err
 	}
-	if err := w.save(ctx, d, w.update); err != nil {
-		return fmt.Errorf("updating %s %s: %w", d.Type, d.ID(), err)
+	if err := w.save(ctx, d, begin); err != nil {
+		return fmt.Errorf("%s %s %s: %w", doing, d.Type, d.ID(), err)
 	}
 	return nil
 }
@@ -54,10 +53,10 @@ func (w *Writer) save(ctx context.Context, d Document, begin func(context.Contex
 		if err != nil || len(failed) == 0 {
 			return err
 		}
-		if _, ok := first(failed, exists); ok {
+		if some(failed, exists) {
 			return ErrExists
 		}
-		if _, ok := first(failed, changed); !ok {
+		if !some(failed, changed) {
 			var absent []Reference
 			for _, s := range failed {
 				if s.means == missing {

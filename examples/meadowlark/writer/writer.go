@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -110,14 +111,9 @@ func (w *Writer) transact(ctx context.Context, steps []step) (failed []step, err
 	return failed, nil
 }
 
-// first returns the first of the steps that means m.
-func first(failed []step, m meaning) (step, bool) {
-	for _, s := range failed {
-		if s.means == m {
-			return s, true
-		}
-	}
-	return step{}, false
+// some reports whether one of the steps means m.
+func some(failed []step, m meaning) bool {
+	return slices.ContainsFunc(failed, func(s step) bool { return s.means == m })
 }
 
 func (w *Writer) put(it sluice.Item, condition string) dynamo.Op {

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/run"
 )
 
-func main() { kit.Main(app(os.Getenv), program.Help(), program.Execute) }
+func main() { program.Main(app(os.Getenv)) }
 
 // app reads both streams, and consumes the janitor's queue, unless flags say
 // otherwise.
@@ -31,16 +31,13 @@ var program = kit.Program{
 	Name: "transit-gateway",
 	Head: "Commands:",
 	Commands: map[string]kit.Command{
-		"create": {Usage: "create", Example: "create", Does: "make the tables and the index that do not exist; TGW_PREFIX and TGW_INDEX name them", Run: create},
+		"create": {Usage: "create", Example: "create", Does: "make the tables and the index that do not exist; TGW_PREFIX and TGW_INDEX name them", NoArguments: "TGW_PREFIX and TGW_INDEX name what it makes", Run: create},
 	},
 	Tail: "Without a command:",
 }
 
 // create makes the tables and the index that are not there.
 func create(ctx context.Context, c kit.Call) error {
-	if len(c.Args) > 0 {
-		return kit.Usage("create takes no arguments; TGW_PREFIX and TGW_INDEX name what it makes")
-	}
 	replicas, err := kit.Replicas(c.Env, "TGW_REPLICAS", 1)
 	if err != nil {
 		return err

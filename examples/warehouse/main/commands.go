@@ -26,8 +26,8 @@ var program = kit.Program{
 
 func commands() map[string]kit.Command {
 	all := map[string]kit.Command{
-		"create": {Usage: "create", Example: "create", Does: "make the tables and indices that do not exist", Run: create},
-		"seed":   {Usage: "seed", Example: "seed", Does: "write the fixtures that do not exist", Run: seed},
+		"create": {Usage: "create", Example: "create", Does: "make the tables and indices that do not exist", NoArguments: "WAREHOUSE_PREFIX and WAREHOUSE_INDEX_PREFIX name what it makes", Run: create},
+		"seed":   {Usage: "seed", Example: "seed", Does: "write the fixtures that do not exist", NoArguments: "WAREHOUSE_PREFIX names the tables", Run: seed},
 	}
 	for name, q := range questions {
 		all[name] = kit.Command{Usage: q.usage(name), Example: name + " " + q.such, Does: q.does, Run: ask(name)}
@@ -37,9 +37,6 @@ func commands() map[string]kit.Command {
 
 // create makes the tables and indices that are not there.
 func create(ctx context.Context, c kit.Call) error {
-	if len(c.Args) > 0 {
-		return kit.Usage("create takes no arguments; WAREHOUSE_PREFIX and WAREHOUSE_INDEX_PREFIX name what it makes")
-	}
 	replicas, err := kit.Replicas(c.Env, "WAREHOUSE_REPLICAS", 1)
 	if err != nil {
 		return err
@@ -66,9 +63,6 @@ func create(ctx context.Context, c kit.Call) error {
 // seed writes the items of the fixtures that are not there: a head that was
 // there is not set back.
 func seed(ctx context.Context, c kit.Call) error {
-	if len(c.Args) > 0 {
-		return kit.Usage("seed takes no arguments; WAREHOUSE_PREFIX names the tables")
-	}
 	_, cfg, err := kit.AWS(ctx, c.Env)
 	if err != nil {
 		return err

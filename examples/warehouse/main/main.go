@@ -7,12 +7,11 @@ import (
 	"cmp"
 	"os"
 
-	"github.com/sluicehq/sluice/examples/internal/kit"
 	"github.com/sluicehq/sluice/examples/warehouse"
 	"github.com/sluicehq/sluice/run"
 )
 
-func main() { kit.Main(app(os.Getenv), program.Help(), program.Execute) }
+func main() { program.Main(app(os.Getenv)) }
 
 // app reads the streams of all tables that have one.
 func app(env func(string) string) run.App {

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -123,10 +124,7 @@ func (w *world) suite(ctx context.Context, o options, a *account) error {
 	if len(all) == 0 {
 		return fmt.Errorf("no test with servers: PKG %q, RUN %q; PKG=./sinks/sqs is a package with some", o.pkg, o.run)
 	}
-	search := false
-	for _, j := range all {
-		search = search || j.search
-	}
+	search := slices.ContainsFunc(all, job.searches)
 	if a.local && search && o.opensearch == "" {
 		return fmt.Errorf("--local: %s is not set; run make aws LOCAL=1", localstack.EnvOpenSearch)
 	}
@@ -169,14 +167,8 @@ func (w *world) run(ctx context.Context, o options, a *account, all []job, searc
 		fmt.Fprintf(w.out, "%s, in %v\n", g.used(), time.Since(begin).Round(time.Second))
 	}()
 
-	var first, second []job
-	for _, j := range all {
-		if j.search {
-			second = append(second, j)
-		} else {
-			first = append(first, j)
-		}
-	}
+	first := slices.DeleteFunc(slices.Clone(all), job.searches)
+	second := slices.DeleteFunc(slices.Clone(all), func(j job) bool { return !j.search })
 	if search && o.opensearch == "" {
 		made = append(made, resource{"domain", domainName(o.prefix)})
 		if err := a.createDomain(ctx, domainName(o.prefix), o.engine, runID); err != nil {

@@ -32,6 +32,8 @@ type job struct {
 	env    []string
 }
 
+func (j job) searches() bool { return j.search }
+
 // findJobs finds the tests of the files that begin with //go:build integration, which
 // make test runs, and of the one with aws, and leaves out what leftOut names.
 func findJobs(root string, pkg, run *regexp.Regexp) ([]job, error) {
