@@ -47,9 +47,9 @@ func New(write func(context.Context, document.Op) error, o Options) (*Projection
 		return nil, fmt.Errorf("projection: %w", err)
 	}
 	p := &Projection{write: write, o: o, body: b, counts: newSeries(o.Metrics)}
-	p.place.index, _ = parseTemplate(o.Index)
+	p.place.index, _ = ParseTemplate(o.Index)
 	p.place.id, _ = parseID(o.ID)
-	p.place.routing, _ = parseTemplate(o.Routing)
+	p.place.routing, _ = ParseTemplate(o.Routing)
 	p.place.hash = o.HashLongIDs
 	if len(p.place.index.parts) > 0 {
 		p.names = &indexNames{template: o.Index, most: cmp.Or(o.MaxIndices, defaultMaxIndices), seen: map[string]struct{}{}}
