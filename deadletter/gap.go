@@ -40,12 +40,7 @@ func (b *Box) AcknowledgeGap(ctx context.Context, g *sluice.Gap) error {
 
 // ParkGap sends a gap.
 func (s Sender) ParkGap(ctx context.Context, g *sluice.Gap) error {
-	e := gapEntry(g)
-	data, err := e.Append(nil)
-	if err != nil {
-		return err
-	}
-	return s(ctx, e, data)
+	return s.send(ctx, gapEntry(g))
 }
 
 func gapEntry(g *sluice.Gap) Entry {
