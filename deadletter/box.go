@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -76,7 +77,8 @@ var ErrNotFound = errors.New("no such dead letter")
 
 // Park stores the failure of rec. Flows call it.
 func (b *Box) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
-	return b.put(ctx, newEntry(rec, f, time.Now()), rec)
+	e := newEntry(rec, f, time.Now())
+	return b.locked(ctx, 1, func() error { return b.putLocked(ctx, e, rec) })
 }
 
 // ID returns the id of the entry in which Park keeps rec for a route.
@@ -85,25 +87,17 @@ func (b *Box) ID(rec *sluice.Record, route string) string {
 	return id(&e, route)
 }
 
-// put stores e, and then holds its item. A crash in between does no harm: the held
-// items are read from the entries.
-func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
-	unlock, err := b.lock(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return b.putLocked(ctx, e, rec)
-}
-
-// lock takes n units of changing.
-func (b *Box) lock(ctx context.Context, n int64) (unlock func(), err error) {
+// locked calls f, which takes n units of changing.
+func (b *Box) locked(ctx context.Context, n int64, f func() error) error {
 	if err := b.changing.Acquire(ctx, n); err != nil {
-		return nil, fmt.Errorf("wait for changes of the dead letters: %w", err)
+		return fmt.Errorf("wait for changes of the dead letters: %w", err)
 	}
-	return func() { b.changing.Release(n) }, nil
+	defer b.changing.Release(n)
+	return f()
 }
 
+// putLocked stores e, and then holds its item. A crash in between does no harm: the
+// held items are read from the entries.
 func (b *Box) putLocked(ctx context.Context, e Entry, rec *sluice.Record) error {
 	b.parked.add(e.ID)
 	l := labelOf(e.Route, rec)
@@ -194,59 +188,49 @@ func (b *Box) parse(data []byte) (Entry, error) {
 // Delete deletes one entry and its record for good, and no longer holds its item.
 // A missing entry is not an error.
 func (b *Box) Delete(ctx context.Context, id string) error {
-	unlock, err := b.lock(ctx, everyPut)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return b.deleteLocked(ctx, id)
+	return b.locked(ctx, everyPut, func() error { return b.deleteLocked(ctx, id) })
 }
 
 // deleteKnown deletes e, unless its record has failed again since e was read:
 // nobody has seen that failure, which has the same id.
 func (b *Box) deleteKnown(ctx context.Context, e *Entry) (deleted bool, err error) {
-	unlock, err := b.lock(ctx, everyPut)
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	switch is, err := b.stillLocked(ctx, e); {
-	case err != nil || is == failedAnew:
-		return false, err
-	case is == deletedNow:
-		return true, nil
-	}
-	return true, b.deleteLocked(ctx, e.ID)
+	err = b.locked(ctx, everyPut, func() error {
+		is, err := b.stillLocked(ctx, e)
+		if err == nil && is == asRead {
+			err = b.deleteLocked(ctx, e.ID)
+		}
+		deleted = err == nil && is != failedAnew
+		return err
+	})
+	return deleted, err
 }
 
 // replace replaces e by its successors. It does nothing if the entry was deleted
 // since it was read, or if its record has failed again.
 func (b *Box) replace(ctx context.Context, e *Entry, by []Entry) (was still, err error) {
-	unlock, err := b.lock(ctx, everyPut)
-	if err != nil {
-		return asRead, err
-	}
-	defer unlock()
-	if was, err = b.stillLocked(ctx, e); err != nil {
-		return was, fmt.Errorf("and the dead letter stays as it was, since it cannot be read again: %w", err)
-	}
-	if was != asRead {
-		return was, nil
-	}
-	// Store new entries first: a crash in between repeats work and loses
-	// nothing.
-	for _, one := range by {
-		if err := b.putLocked(ctx, one, one.Record()); err != nil {
-			return was, fmt.Errorf("and its new error cannot be stored: %w", err)
+	err = b.locked(ctx, everyPut, func() (err error) {
+		if was, err = b.stillLocked(ctx, e); err != nil {
+			return fmt.Errorf("and the dead letter stays as it was, since it cannot be read again: %w", err)
 		}
-	}
-	if slices.ContainsFunc(by, func(one Entry) bool { return one.ID == e.ID }) {
-		return was, nil
-	}
-	if err := b.deleteLocked(ctx, e.ID); err != nil {
-		return was, fmt.Errorf("the dead letter cannot be deleted, and what has succeeded will run again with it: %w", err)
-	}
-	return was, nil
+		if was != asRead {
+			return nil
+		}
+		// Store new entries first: a crash in between repeats work and loses
+		// nothing.
+		for _, one := range by {
+			if err := b.putLocked(ctx, one, one.Record()); err != nil {
+				return fmt.Errorf("and its new error cannot be stored: %w", err)
+			}
+		}
+		if slices.ContainsFunc(by, func(one Entry) bool { return one.ID == e.ID }) {
+			return nil
+		}
+		if err := b.deleteLocked(ctx, e.ID); err != nil {
+			return fmt.Errorf("the dead letter cannot be deleted, and what has succeeded will run again with it: %w", err)
+		}
+		return nil
+	})
+	return was, err
 }
 
 // still is the state of an entry since it was read.
@@ -306,11 +290,15 @@ func (b *Box) load(ctx context.Context) error {
 	if b.held.isLoaded() {
 		return nil
 	}
-	unlock, err := b.lock(ctx, everyPut)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+	return b.locked(ctx, everyPut, func() error {
+		if err := b.loadLocked(ctx); err != nil {
+			return fmt.Errorf("which items are held cannot be told: %w", err)
+		}
+		return nil
+	})
+}
+
+func (b *Box) loadLocked(ctx context.Context) error {
 	if b.held.isLoaded() {
 		return nil
 	}
@@ -318,36 +306,51 @@ func (b *Box) load(ctx context.Context) error {
 	labels, labelled := b.letters.(state.Labels)
 	if labelled {
 		if err := labels.LabelLetters(ctx, b.app, newLabel); err != nil {
-			return fmt.Errorf("which items are held cannot be told: %w", err)
+			return err
 		}
 		list, limit = labels.ListLabels, 10*page
 	}
 	var damaged []unread
-	for after := ""; ; {
-		letters, err := list(ctx, b.app, after, limit)
+	for l, err := range b.each(ctx, list, limit) {
+		if err == nil && labelled {
+			if known, ok := parseLabel(l.Data); ok {
+				b.held.add(l.ID, known)
+				continue
+			}
+			l.Data, _, err = labels.GetLetter(ctx, b.app, l.ID)
+		}
 		if err != nil {
-			return fmt.Errorf("which items are held cannot be told: %w", err)
+			return err
 		}
-		for _, l := range letters {
-			after = l.ID
-			if labelled {
-				if known, ok := parseLabel(l.Data); ok {
-					b.held.add(l.ID, known)
-					continue
-				}
-				if l.Data, _, err = labels.GetLetter(ctx, b.app, l.ID); err != nil {
-					return fmt.Errorf("which items are held cannot be told: %w", err)
+		if e, err := Parse(l.Data); err != nil {
+			damaged = append(damaged, newUnread(l, err))
+		} else {
+			b.held.add(e.ID, labelOf(e.Route, e.Record())) // a gap has no item
+		}
+	}
+	b.held.setLoaded(damaged)
+	return nil
+}
+
+// lister lists an application's letters with ids greater than after.
+type lister func(ctx context.Context, app, after string, limit int) ([]state.Letter, error)
+
+// each yields the letters that list lists, limit at a time. An error is the last.
+func (b *Box) each(ctx context.Context, list lister, limit int) iter.Seq2[state.Letter, error] {
+	return func(yield func(state.Letter, error) bool) {
+		for after := ""; ; {
+			letters, err := list(ctx, b.app, after, limit)
+			if err != nil {
+				yield(state.Letter{}, err)
+			}
+			if err != nil || len(letters) == 0 {
+				return
+			}
+			for _, l := range letters {
+				if after = l.ID; !yield(l, nil) {
+					return
 				}
 			}
-			if e, err := Parse(l.Data); err != nil {
-				damaged = append(damaged, newUnread(l, err))
-			} else {
-				b.held.add(e.ID, labelOf(e.Route, e.Record())) // a gap has no item
-			}
-		}
-		if len(letters) == 0 {
-			b.held.setLoaded(damaged)
-			return nil
 		}
 	}
 }

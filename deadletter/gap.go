@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/sluicehq/sluice"
 )
@@ -18,36 +17,19 @@ const (
 
 // ParkGap stores a gap and replaces an earlier report of it.
 func (b *Box) ParkGap(ctx context.Context, g *sluice.Gap) error {
-	unlock, err := b.lock(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	e := gapEntry(g)
-	return b.store(ctx, &e, label{})
+	return b.locked(ctx, 1, func() error { return b.store(ctx, &e, label{}) })
 }
 
 // Gaps returns the unacknowledged gaps, ordered by After. With an error that names
 // unreadable gaps it returns the others.
 func (b *Box) Gaps(ctx context.Context) ([]sluice.Gap, error) {
 	var gaps []sluice.Gap
-	var errs []error
-	for after := gapPrefix; ; {
-		entries, last, err := b.List(ctx, after, page)
-		if err != nil && last == "" {
-			return gaps, errors.Join(append(errs, err)...)
-		}
-		errs = append(errs, err)
-		for _, e := range entries {
-			if e.Gap != nil {
-				gaps = append(gaps, *e.Gap)
-			}
-		}
-		if !strings.HasPrefix(last, gapPrefix) {
-			return gaps, errors.Join(errs...)
-		}
-		after = last
-	}
+	err := b.allAfter(ctx, gapPrefix, Filter{Kind: kindGap}, func(e Entry) error {
+		gaps = append(gaps, *e.Gap)
+		return nil
+	})
+	return gaps, err
 }
 
 // AcknowledgeGap deletes a gap that an operator has seen, like Delete with the
@@ -58,12 +40,7 @@ func (b *Box) AcknowledgeGap(ctx context.Context, g *sluice.Gap) error {
 
 // ParkGap sends a gap.
 func (s Sender) ParkGap(ctx context.Context, g *sluice.Gap) error {
-	e := gapEntry(g)
-	data, err := e.Append(nil)
-	if err != nil {
-		return err
-	}
-	return s(ctx, e, data)
+	return s.send(ctx, gapEntry(g))
 }
 
 func gapEntry(g *sluice.Gap) Entry {

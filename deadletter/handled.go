@@ -33,13 +33,11 @@ func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) err
 	}
 	for _, route := range []string{route, ""} {
 		id := b.ID(rec, route)
-		if _, ok, err := b.letters.GetLetter(ctx, b.app, id); !ok || err != nil {
-			if err != nil {
-				return err
-			}
-			continue
+		_, there, err := b.letters.GetLetter(ctx, b.app, id)
+		if err == nil && there {
+			err = b.Delete(ctx, id)
 		}
-		if err := b.Delete(ctx, id); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -59,10 +57,8 @@ func (b *Box) mayHave(rec *sluice.Record) bool {
 
 // ids lists the ids of letters greater than after.
 func (b *Box) ids(ctx context.Context, after string) ([]state.Letter, error) {
-	if l, ok := b.letters.(heads); ok {
-		return l.ListLetterHeads(ctx, b.app, after, headPage, 1)
-	}
-	return b.letters.ListLetters(ctx, b.app, after, page)
+	list, limit := b.heads(1)
+	return list(ctx, b.app, after, limit)
 }
 
 // parked has the sequence numbers of records that may have a letter, without leading

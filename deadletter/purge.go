@@ -1,10 +1,10 @@
 package deadletter
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,8 +14,12 @@ import (
 // All calls f with each entry that the filter selects, ordered by id. An error of
 // f ends it. Unreadable entries are skipped and named in the error.
 func (b *Box) All(ctx context.Context, filter Filter, f func(Entry) error) error {
+	return b.allAfter(ctx, "", filter, f)
+}
+
+func (b *Box) allAfter(ctx context.Context, after string, filter Filter, f func(Entry) error) error {
 	var errs []error
-	for after := ""; ; {
+	for {
 		entries, last, err := b.List(ctx, after, page)
 		errs = append(errs, err)
 		for _, e := range entries {
@@ -82,43 +86,43 @@ type heads interface {
 
 const headPage = 1000
 
+// heads returns a function that lists the first bytes of letters, or whole letters
+// in a store that cannot, and how many to list at a time.
+func (b *Box) heads(bytes int) (list lister, limit int) {
+	h, ok := b.letters.(heads)
+	if !ok {
+		return b.letters.ListLetters, page
+	}
+	return func(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
+		return h.ListLetterHeads(ctx, app, after, limit, bytes)
+	}, headPage
+}
+
 // Counts counts the entries by table and route, ordered by both. If the store
 // allows it, Counts does not read records. The error names unreadable entries.
 func (b *Box) Counts(ctx context.Context) ([]Count, error) {
-	list := b.letters.ListLetters
-	if h, ok := b.letters.(heads); ok {
-		list = func(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-			return h.ListLetterHeads(ctx, app, after, limit, headBytes)
-		}
-	}
 	var errs []error
 	counts := make(map[Count]int)
-	for after := ""; ; {
-		letters, err := list(ctx, b.app, after, headPage)
+	list, limit := b.heads(headBytes)
+	for l, err := range b.each(ctx, list, limit) {
 		if err != nil {
 			return nil, err
 		}
-		for _, l := range letters {
-			after = l.ID
-			c, err := countOf(l.Data)
-			if err != nil { // longer than usual, or not a letter
-				var e Entry
-				if e, err = b.Get(ctx, l.ID); err == nil {
-					c = Count{Route: e.Route, Table: e.Table, Kind: kindOf(e.Gap != nil)}
-				}
+		c, err := countOf(l.Data)
+		if err != nil { // longer than usual, or not a letter
+			var e Entry
+			if e, err = b.Get(ctx, l.ID); err == nil {
+				c = Count{Route: e.Route, Table: e.Table, Kind: kindOf(e.Gap != nil)}
 			}
-			if errors.Is(err, ErrNotFound) { // deleted meanwhile
-				continue
-			}
-			if err != nil {
-				errs = append(errs, unreadable(l.ID, err))
-				continue
-			}
-			counts[c]++
 		}
-		if len(letters) == 0 {
-			break
+		if errors.Is(err, ErrNotFound) { // deleted meanwhile
+			continue
 		}
+		if err != nil {
+			errs = append(errs, unreadable(l.ID, err))
+			continue
+		}
+		counts[c]++
 	}
 	all := make([]Count, 0, len(counts))
 	for c, n := range counts {
@@ -141,32 +145,16 @@ func kindOf(gap bool) string {
 // countOf reads the first members of a letter, up to its position, which comes
 // after all that it needs.
 func countOf(data []byte) (Count, error) {
-	d := json.NewDecoder(strings.NewReader(string(data)))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return Count{}, fmt.Errorf("not a dead letter: %v, %w", t, err)
+	head, _, ok := bytes.Cut(data, []byte(`,"position":`)) // in a string, the quotes would be escaped
+	if !ok {
+		return Count{}, errors.New("not a dead letter: it has no position")
 	}
-	c := Count{Kind: "record"}
-	var version int
-	into := map[string]any{"version": &version, "kind": &c.Kind, "route": &c.Route, "table": &c.Table, "id": new(string)}
-	for {
-		name, err := d.Token()
-		if err != nil {
-			return Count{}, err
-		}
-		if name == "position" {
-			break
-		}
-		text, _ := name.(string)
-		if into[text] == nil {
-			return Count{}, fmt.Errorf("not a dead letter: member %v", name)
-		}
-		if err := d.Decode(into[text]); err != nil {
-			return Count{}, err
-		}
+	var s stored
+	if err := json.Unmarshal(slices.Concat(head, []byte("}")), &s); err != nil {
+		return Count{}, err
 	}
-	if version < 1 || version > newestVersion {
+	if s.Version < 1 || s.Version > newestVersion {
 		return Count{}, errors.New("not a dead letter that can be read")
 	}
-	c.Kind = kindOf(c.Kind == kindGap)
-	return c, nil
+	return Count{Route: s.Route, Table: s.Table, Kind: kindOf(s.Kind == kindGap)}, nil
 }

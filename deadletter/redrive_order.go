@@ -109,24 +109,18 @@ type scanned struct {
 // scan lists the entries. Its error is the store's.
 func (b *Box) scan(ctx context.Context) (*scanned, error) {
 	s := &scanned{ids: make(map[string][]string)}
-	for after := ""; ; {
-		letters, err := b.letters.ListLetters(ctx, b.app, after, page)
+	for l, err := range b.each(ctx, b.letters.ListLetters, page) {
 		if err != nil {
 			return nil, err
 		}
-		if len(letters) == 0 {
-			return s, nil
+		e, err := Parse(l.Data)
+		if err != nil {
+			s.unread = append(s.unread, newUnread(l, err))
+			continue
 		}
-		for _, l := range letters {
-			after = l.ID
-			e, err := Parse(l.Data)
-			if err != nil {
-				s.unread = append(s.unread, newUnread(l, err))
-				continue
-			}
-			s.ids[e.StreamARN] = append(s.ids[e.StreamARN], l.ID)
-		}
+		s.ids[e.StreamARN] = append(s.ids[e.StreamARN], l.ID)
 	}
+	return s, nil
 }
 
 // errs returns the errors of the unreadable entries.

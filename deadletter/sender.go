@@ -14,7 +14,10 @@ type Sender func(ctx context.Context, e Entry, data []byte) error
 
 // Park sends the failure of rec. Flows call it.
 func (s Sender) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
-	e := newEntry(rec, f, time.Now())
+	return s.send(ctx, newEntry(rec, f, time.Now()))
+}
+
+func (s Sender) send(ctx context.Context, e Entry) error {
 	data, err := e.Append(nil)
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/routed"
 )
 
 // Close stops taking records. It waits until every submitted record is settled, or
@@ -118,7 +120,7 @@ func (f *Flow) why(gaveUp error) error {
 			if w.e == nil || w.current.Load() == 0 {
 				continue
 			}
-			cause = fmt.Errorf("a handler still runs: route %q, key hash %016x: %w", nameOf(w.route.Load()), w.e.hash, cause)
+			cause = fmt.Errorf("a handler still runs: route %q, key hash %016x: %w", routed.Name(w.route.Load()), w.e.hash, cause)
 			break
 		}
 	}

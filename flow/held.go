@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/routed"
 )
 
 // Held is an item that waits for a retry or for a stuck handler.
@@ -35,7 +36,7 @@ func (f *Flow) Held() []Held {
 		stuck[w.e] = true
 		h := f.heldEntry(w.e, now)
 		h.Stuck = true
-		h.Route = nameOf(w.route.Load())
+		h.Route = routed.Name(w.route.Load())
 		if t := w.e.task; t != nil {
 			h.Attempts, h.Err = t.failure.Attempts, t.failure.Last
 		}

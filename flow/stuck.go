@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/routed"
 )
 
 // patrols is the number of looks at the workers within StuckAfter.
@@ -117,20 +118,12 @@ func (f *Flow) report(s suspect) {
 	}
 }
 
-// nameOf returns the name of a route, or "" for nil.
-func nameOf(r *sluice.Route) string {
-	if r == nil {
-		return ""
-	}
-	return r.Name
-}
-
 func (f *Flow) tellStuck(rec *sluice.Record, route *sluice.Route, since time.Duration, returned bool) {
 	msg := "handler does not return"
 	if returned {
 		msg = "handler has returned at last"
 	}
-	f.opts.Logger.Warn(msg, "route", nameOf(route), "table", rec.Table, "shard", rec.ShardID,
+	f.opts.Logger.Warn(msg, "route", routed.Name(route), "table", rec.Table, "shard", rec.ShardID,
 		"sequence", string(rec.Sequence), "event", rec.EventID, "since", since)
 	if h := f.opts.Hooks.Stuck; h != nil {
 		h(rec, route, since, returned)

@@ -1,6 +1,7 @@
 package streamtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -68,21 +69,11 @@ type effect struct {
 
 // Fail registers a fault. The returned function removes it.
 func (s *Service) Fail(f Fault) (remove func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := f.validate(); err != nil {
 		s.fatalf("Fail: %v", err)
 	}
-	if f.Op == "" {
-		f.Op = f.only()
-	}
-	sc := &scripted{Fault: f}
-	s.faults = append(s.faults, sc)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.faults = slices.DeleteFunc(s.faults, func(x *scripted) bool { return x == sc })
-	}
+	f.Op = cmp.Or(f.Op, f.only())
+	return register(&s.mu, &s.faults, &scripted{Fault: f})
 }
 
 // only is the operation that the fault's fields require, if any.

@@ -101,7 +101,7 @@ func (x *Index) write(op document.Op) (*document.Refusal, error) {
 			next.version = op.Version | (1<<docrules.TieBits - 1)
 			late = next.version < is.version || next.version == is.version && !op.ForgetDeleted
 			refusal = &document.Refusal{Deleted: true}
-			if late && !op.ForgetDeleted && !isTombstone(op) {
+			if late && !op.ForgetDeleted && !docrules.IsTombstone(op) {
 				return nil, document.NewError(op, 409, "", "the index remembers a deletion with a greater version")
 			}
 		}
@@ -115,14 +115,9 @@ func (x *Index) write(op document.Op) (*document.Refusal, error) {
 	if op.Action == document.Put {
 		next.routing, next.source = op.Routing, bytes.Clone(op.Body)
 	}
-	next.hidden = isTombstone(op)
+	next.hidden = docrules.IsTombstone(op)
 	x.docs[key] = next
 	return nil, nil
-}
-
-func isTombstone(op document.Op) bool {
-	mark, err := document.Doc{Found: op.Action == document.Put, Source: op.Body}.Mark(op.MarkField)
-	return err == nil && mark.Deleted != ""
 }
 
 // WriteAll is Write for several operations, in order: one error each, or nil when

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -114,15 +113,7 @@ func (p *Proxy) Fail(f ProxyFault) (remove func()) {
 	if err := f.validate(); err != nil {
 		p.fatalf("Fail: %v", err)
 	}
-	rule := &proxyRule{ProxyFault: f, kinds: map[string]uint64{}}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.faults = append(p.faults, rule)
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.faults = slices.DeleteFunc(p.faults, func(x *proxyRule) bool { return x == rule })
-	}
+	return register(&p.mu, &p.faults, &proxyRule{ProxyFault: f, kinds: map[string]uint64{}})
 }
 
 // ServeHTTP forwards one request.

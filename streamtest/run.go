@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/outcomes"
+	"github.com/sluicehq/sluice/internal/routed"
 )
 
 // Run runs records through the handlers of m, usually a router, in a real flow,
@@ -264,11 +265,7 @@ func (r *runner) handled(ctx context.Context, rec *sluice.Record, route *sluice.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.find(rec)
-	name := ""
-	if route != nil {
-		name = route.Name
-	}
-	o := t.outcome(name)
+	o := t.outcome(routed.Name(route))
 	o.Result, o.told = how, true
 	if len(o.Errs) == 0 || how == flow.Skipped || how == flow.Done {
 		o.Err = err

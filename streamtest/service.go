@@ -1,6 +1,7 @@
 package streamtest
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -47,7 +48,7 @@ type Service struct {
 	chaos       dice
 
 	ended   bool
-	pending map[chan struct{}]bool // closed at the end, each by one waiting call
+	pending []*context.CancelCauseFunc // of waiting calls
 	server  *http.Server
 	url     string
 	serving sync.WaitGroup
@@ -59,7 +60,7 @@ type Service struct {
 // [Service.Close] ends it.
 func NewService(t testing.TB) *Service {
 	s := &Service{
-		failer: failer{t, "streamtest: "}, limits: Limits{}.withDefaults(), pending: make(map[chan struct{}]bool),
+		failer: failer{t, "streamtest: "}, limits: Limits{}.withDefaults(),
 		tables: make(map[string]*Table), byARN: make(map[string]*stream), generations: make(map[string]int),
 	}
 	if t != nil {
@@ -68,15 +69,20 @@ func NewService(t testing.TB) *Service {
 	return s
 }
 
+func (s *Service) hasEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
 // Close ends the waiting calls and refuses all others. The end of the test calls
 // it.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.ended = true
-	for done := range s.pending {
-		close(done)
+	for _, end := range s.pending {
+		(*end)(errEnded)
 	}
-	clear(s.pending)
 	server := s.server
 	s.server = nil
 	s.mu.Unlock()

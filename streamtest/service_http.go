@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 const (
@@ -132,35 +134,19 @@ func (s *Service) wait(ctx context.Context, a *answer) error {
 	if a.fault.delay <= 0 && !a.fault.hang {
 		return nil
 	}
-	// A new channel, because the clock of a testing/synctest bubble advances
+	// A context of its own, because the clock of a testing/synctest bubble advances
 	// only for channels made in it.
-	done := make(chan struct{})
-	s.mu.Lock()
-	if s.ended {
-		s.mu.Unlock()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer register(&s.mu, &s.pending, &end)()
+	if s.hasEnded() {
 		return errEnded
 	}
-	s.pending[done] = true
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.pending, done)
-		s.mu.Unlock()
-	}()
-	var arrives <-chan time.Time
-	if !a.fault.hang {
-		timer := time.NewTimer(a.fault.delay)
-		defer timer.Stop()
-		arrives = timer.C
-	}
-	select {
-	case <-arrives:
-		return nil
-	case <-ctx.Done():
+	if a.fault.hang {
+		<-ctx.Done()
 		return context.Cause(ctx)
-	case <-done:
-		return errEnded
 	}
+	return backoff.Sleep(ctx, a.fault.delay)
 }
 
 // target splits an X-Amz-Target header.

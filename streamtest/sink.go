@@ -35,9 +35,7 @@ type SinkCall[T any] struct {
 	Order uint64 // greater than that of every earlier call of any Sink
 }
 
-type sinkScript[T any] struct {
-	f func(ctx context.Context, n int, v T) error
-}
+type sinkScript[T any] func(ctx context.Context, n int, v T) error
 
 var sinkOrder atomic.Uint64
 
@@ -53,7 +51,7 @@ func (s *Sink[T]) Send(ctx context.Context, v T) error {
 	scripts := slices.Clone(s.scripts)
 	s.mu.Unlock()
 	for i := 0; i < len(scripts) && call.Err == nil; i++ {
-		call.Err = scripts[i].f(ctx, n+1, v)
+		call.Err = (*scripts[i])(ctx, n+1, v)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,14 +84,19 @@ func (s *Sink[T]) Values() []T {
 // f may block, for example until ctx ends, and must be safe for concurrent use.
 // With several, the first that returns an error counts. remove removes f.
 func (s *Sink[T]) Fail(f func(ctx context.Context, n int, v T) error) (remove func()) {
-	script := &sinkScript[T]{f}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.scripts = append(s.scripts, script)
+	script := sinkScript[T](f)
+	return register(&s.mu, &s.scripts, &script)
+}
+
+// register adds v to list, which mu guards. The returned function removes it.
+func register[T any](mu *sync.Mutex, list *[]*T, v *T) (remove func()) {
+	mu.Lock()
+	defer mu.Unlock()
+	*list = append(*list, v)
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.scripts = slices.DeleteFunc(s.scripts, func(o *sinkScript[T]) bool { return o == script })
+		mu.Lock()
+		defer mu.Unlock()
+		*list = slices.DeleteFunc(*list, func(o *T) bool { return o == v })
 	}
 }
 

@@ -58,10 +58,7 @@ func dynamoJSON(v any) ([]byte, error) {
 // appendPlainMap appends plain Go values as an attribute map, sorted by name.
 func appendPlainMap(dst []byte, m map[string]any) ([]byte, error) {
 	dst = append(dst, '{')
-	for i, name := range slices.Sorted(maps.Keys(m)) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
 		var err error
 		if !utf8.ValidString(name) {
 			return nil, fmt.Errorf("attribute %q: its name is not UTF-8", name)
@@ -69,8 +66,9 @@ func appendPlainMap(dst []byte, m map[string]any) ([]byte, error) {
 		if dst, err = appendPlain(append(item.AppendString(dst, name), ':'), m[name]); err != nil {
 			return nil, fmt.Errorf("attribute %q: %w", name, err)
 		}
+		dst = append(dst, ',')
 	}
-	return append(dst, '}'), nil
+	return closeList(dst, '}'), nil
 }
 
 func appendPlain(dst []byte, v any) ([]byte, error) {
@@ -93,16 +91,14 @@ func appendPlain(dst []byte, v any) ([]byte, error) {
 		return append(dst, '}'), err
 	case []any:
 		dst = append(dst, `{"L":[`...)
-		for i, e := range v {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
+		for _, e := range v {
 			var err error
 			if dst, err = appendPlain(dst, e); err != nil {
 				return nil, err
 			}
+			dst = append(dst, ',')
 		}
-		return append(dst, "]}"...), nil
+		return append(closeList(dst, ']'), '}'), nil
 	}
 	switch rv := reflect.ValueOf(v); {
 	case rv.CanInt():
@@ -161,15 +157,10 @@ func checkValue(v item.Value) error {
 // needless escapes.
 func appendItem(dst []byte, it sluice.Item) []byte {
 	dst = append(dst, '{')
-	first := true
 	for name, v := range it.All() {
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = appendValue(append(item.AppendString(dst, name), ':'), v)
+		dst = append(appendValue(append(item.AppendString(dst, name), ':'), v), ',')
 	}
-	return append(dst, '}')
+	return closeList(dst, '}')
 }
 
 // appendValue appends a value with its type.
@@ -194,22 +185,22 @@ func appendPayload(dst []byte, v item.Value) []byte {
 		for e := range v.List() {
 			dst = append(appendValue(dst, e), ',')
 		}
-		return closeList(dst)
+		return closeList(dst, ']')
 	case item.SS, item.NS, item.BS:
 		dst = append(dst, '[')
 		for e := range v.Set() {
 			dst = append(appendPayload(dst, e), ',')
 		}
-		return closeList(dst)
+		return closeList(dst, ']')
 	}
 	return append(dst, v.Raw()...)
 }
 
-func closeList(dst []byte) []byte {
+func closeList(dst []byte, end byte) []byte {
 	if dst[len(dst)-1] == ',' {
 		dst = dst[:len(dst)-1]
 	}
-	return append(dst, ']')
+	return append(dst, end)
 }
 
 func mustParse(b []byte) sluice.Item {

@@ -68,10 +68,8 @@ func (l Limit) of(image sluice.Item, deleted time.Time) (sluice.Item, error) {
 			return sluice.Item{}, fmt.Errorf("attribute %q of the parent is not known, and there is no image: the stream must have old images", l.From)
 		case !ok, v.Kind() == item.NULL, v.Kind() == item.S && v.Len() == 0:
 			return sluice.Item{}, nil
-		case v.Kind() == item.S:
-			return item.Of(item.String(l.Name, v.Str())), nil
-		case v.Kind() == item.N:
-			return item.Of(item.Number(l.Name, v.Str())), nil
+		case v.Kind() == item.S, v.Kind() == item.N:
+			return item.Of(attributeOf(l.Name, v)), nil
 		}
 		return sluice.Item{}, fmt.Errorf("attribute %q of the parent is of type %v; a limit is a number or text", l.From, v.Kind())
 	case l.Time == "":

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -383,16 +382,7 @@ func (p *purge) stopped() bool {
 // guard calls f and keeps its error. A panic or Goexit becomes an error too. On
 // this goroutine it would end the process; on the caller's it fails the record.
 func (p *purge) guard(f func() error) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		p.fail(&outcomes.Panic{Value: recover(), Stack: debug.Stack()})
-	}()
-	err := f()
-	returned = true
-	if err != nil {
+	if err := <-outcomes.Go(f); err != nil {
 		p.fail(err)
 	}
 }

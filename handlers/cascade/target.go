@@ -94,15 +94,10 @@ func (a Attr) of(key, image sluice.Item) (item.Attribute, bool, error) {
 			return item.Attribute{}, false, fmt.Errorf("attribute %q of the parent is of type %v, no text to put between %q and %q", a.From, k, a.Before, a.After)
 		}
 		return item.String(a.Name, a.Before+v.Str()+a.After), true, nil
-	case k == item.S:
-		return item.String(a.Name, v.Str()), true, nil
-	case k == item.N:
-		return item.Number(a.Name, v.Str()), true, nil
-	case k == item.B:
-		return item.Binary(a.Name, v.Bytes()), true, nil
-	default:
+	case k != item.S && k != item.N && k != item.B:
 		return item.Attribute{}, false, fmt.Errorf("attribute %q of the parent is of type %v; a key is of type S, N or B", a.From, k)
 	}
+	return attributeOf(a.Name, v), true, nil
 }
 
 // query returns a query for the keys of the children, from the start.
@@ -145,6 +140,11 @@ func mayBegin(path string) (names []string) {
 // attribute returns the key attribute of that name.
 func attribute(it sluice.Item, name string) item.Attribute {
 	v, _ := it.Lookup(name)
+	return attributeOf(name, v)
+}
+
+// attributeOf returns an attribute with a value of a key.
+func attributeOf(name string, v item.Value) item.Attribute {
 	switch v.Kind() {
 	case item.N:
 		return item.Number(name, v.Str())

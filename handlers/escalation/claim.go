@@ -58,7 +58,7 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 	if err != nil {
 		return lease{}, err
 	}
-	l := lease{owner: rand.Text(), until: s.c.Config.Now().Add(s.c.Lease), key: attempt.Only(s.c.AttemptKey...)}
+	l := lease{owner: rand.Text(), until: s.c.Config.Now().Add(s.c.Lease), key: attempt.Only(s.c.AttemptKey...), contacts: map[string]string{}}
 	if l.key.Len() != len(s.c.AttemptKey) {
 		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made no attempt with the key attributes %q", keyhash.Text(t.DedupeKey), s.c.AttemptKey))
 	}

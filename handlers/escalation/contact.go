@@ -38,30 +38,26 @@ func (s *Consumer) contact(ctx context.Context, t Try, held *lease) (outcome str
 		return c.outcome, c.err
 	}
 
-	var contacts []string
+	results := make(chan called, len(t.Step.Contacts))
+	running := 0
 	for _, contact := range t.Step.Contacts {
-		if held.contacts[contact] == "" {
-			contacts = append(contacts, contact)
+		if held.contacts[contact] != "" {
+			continue
 		}
-	}
-	results := make(chan called, len(contacts))
-	for _, contact := range contacts {
+		running++
 		one := t
 		one.Contact = contact
 		one.DedupeKey += "/" + url.QueryEscape(contact)
 		go func() { results <- s.callOne(ctx, calling, one) }()
 	}
 	var failed, judged []error
-	for range contacts {
+	for range running {
 		c := <-results
 		if c.outcome == "" {
 			failed = append(failed, c.err)
 			continue
 		}
 		judged = append(judged, c.err)
-		if held.contacts == nil {
-			held.contacts = map[string]string{}
-		}
 		held.contacts[c.contact] = c.outcome
 	}
 	if len(failed) > 0 {

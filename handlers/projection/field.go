@@ -43,11 +43,11 @@ func Copy(name, path string) Field {
 // Text is a string from a template. If the item lacks one of its attributes, the
 // document lacks the field.
 func Text(name, source string) Field {
-	t, err := parseTemplate(source)
+	t, err := ParseTemplate(source)
 	return newField(name, t.appendString, err)
 }
 
-func (t *template) appendString(dst []byte, from source) ([]byte, error) {
+func (t *Template) appendString(dst []byte, from source) ([]byte, error) {
 	start := len(dst)
 	dst, f := t.append(dst, from)
 	switch {

@@ -29,11 +29,11 @@ func (p *Projection) hadNone(rec *sluice.Record) bool {
 	return err == nil && !taken
 }
 
-// withdrawn returns the deletion of the document of an item that no longer has
-// one. It has the version of the change, so that a later one can restore the
-// document. A new item has no document to delete. A backfilled item may have none;
-// an audit finds leftovers. A current item in place of a change has the change's
-// sequence number.
+// withdrawn returns the deletion of the document of an item that is removed, or no
+// longer has one. It has the version of the change, so that a later one can restore
+// the document. A new item has no document to delete. A backfilled item may have
+// none; an audit finds leftovers. A current item in place of a change has the
+// change's sequence number.
 func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, error) {
 	if rec.EventName == sluice.Insert || isBackfilled(rec) || p.hadNone(rec) {
 		return nil, nil
@@ -49,12 +49,14 @@ func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, e
 	ref, text, err := p.place.find(s.text, from)
 	if s.text = text; err != nil {
 		switch {
-		case rec.Old.Exists():
-			return nil, nil // the old image had no place, and no document
-		case rec.EventName == sluice.Snapshot:
+		case rec.EventName == sluice.Snapshot && !rec.Old.Exists():
 			return nil, fmt.Errorf("%w; the place of its old document is unknown: run an audit to find it", err)
+		case !rec.Old.Exists():
+			return nil, fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
+		case rec.EventName == sluice.Remove:
+			return nil, err
 		}
-		return nil, fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
+		return nil, nil // the old image had no place, and no document
 	}
 	gone, err := p.gone(s, ref, at, rec, from)
 	return append(s.ops[:0], gone), err

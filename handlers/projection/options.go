@@ -126,7 +126,7 @@ func (o Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s: %w", field, err))
 		}
 	}
-	index, err := parseTemplate(o.Index)
+	index, err := ParseTemplate(o.Index)
 	bad("Index", err)
 	if err == nil && len(index.parts) == 0 {
 		if fault := indexFault(index.tail); fault != "" {
@@ -138,7 +138,7 @@ func (o Options) validate() error {
 	}
 	_, err = parseID(o.ID)
 	bad("ID", err)
-	_, err = parseTemplate(o.Routing)
+	_, err = ParseTemplate(o.Routing)
 	bad("Routing", err)
 	bad("Version", o.Version.validate())
 	for i, path := range o.Include {

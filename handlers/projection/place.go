@@ -27,7 +27,7 @@ const (
 
 // place determines where the documents of a projection are.
 type place struct {
-	index, id, routing template
+	index, id, routing Template
 	hash               bool // hash ids that are too long
 }
 
@@ -70,7 +70,7 @@ func (p *place) find(buf []byte, from source) (ref document.Ref, _ []byte, err e
 // besides returns the path of an attribute outside of the item's keys that
 // determines the place of its document; "" if none.
 func (p *place) besides(keys item.Item) string {
-	for _, t := range [...]*template{&p.id, &p.index, &p.routing} {
+	for _, t := range [...]*Template{&p.id, &p.index, &p.routing} {
 		for i := range t.parts {
 			if _, ok := keys.Lookup(t.parts[i].path); !ok {
 				return t.parts[i].path

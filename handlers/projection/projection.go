@@ -47,9 +47,9 @@ func New(write func(context.Context, document.Op) error, o Options) (*Projection
 		return nil, fmt.Errorf("projection: %w", err)
 	}
 	p := &Projection{write: write, o: o, body: b, counts: newSeries(o.Metrics)}
-	p.place.index, _ = parseTemplate(o.Index)
+	p.place.index, _ = ParseTemplate(o.Index)
 	p.place.id, _ = parseID(o.ID)
-	p.place.routing, _ = parseTemplate(o.Routing)
+	p.place.routing, _ = ParseTemplate(o.Routing)
 	p.place.hash = o.HashLongIDs
 	if len(p.place.index.parts) > 0 {
 		p.names = &indexNames{template: o.Index, most: cmp.Or(o.MaxIndices, defaultMaxIndices), seen: map[string]struct{}{}}
@@ -156,7 +156,7 @@ func (p *Projection) ops(s *scratch, rec *sluice.Record) ([]document.Op, error) 
 	case sluice.Insert, sluice.Modify, sluice.Snapshot:
 		ops, err = p.changed(s, rec)
 	case sluice.Remove:
-		ops, err = p.removed(s, rec)
+		ops, err = p.withdrawn(s, rec)
 	default:
 		err = errors.New("it is no change of an item")
 	}
@@ -248,27 +248,6 @@ func (p *Projection) unchanged(s *scratch, rec *sluice.Record) bool {
 	s.before.like = s.writer.out
 	err := s.before.write(source{image: rec.Old, keys: rec.Keys})
 	return err == nil && !s.before.differ
-}
-
-// removed returns the deletion of a removed item's document.
-func (p *Projection) removed(s *scratch, rec *sluice.Record) ([]document.Op, error) {
-	if p.hadNone(rec) {
-		return nil, nil
-	}
-	at, err := p.o.Version.of(rec)
-	if err != nil {
-		return nil, err
-	}
-	from := source{image: rec.Old, keys: rec.Keys}
-	var ref document.Ref
-	if ref, s.text, err = p.place.find(s.text, from); err != nil {
-		if !rec.Old.Exists() {
-			err = fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
-		}
-		return nil, err
-	}
-	gone, err := p.gone(s, ref, at, rec, from)
-	return append(s.ops[:0], gone), err
 }
 
 // put returns the write of the document in s.writer.

@@ -9,8 +9,9 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// template is a text with values of attributes; see the package comment.
-type template struct {
+// Template is a text with values of attributes, also for other code that makes texts
+// from records; see the package comment.
+type Template struct {
 	source string
 	parts  []part
 	tail   string // text after the last part
@@ -33,9 +34,9 @@ type change struct {
 	old, new string
 }
 
-// parseTemplate parses a template. Its error has the byte offset of the mistake.
-func parseTemplate(source string) (template, error) {
-	t := template{source: source}
+// ParseTemplate parses a template. Its error has the byte offset of the mistake.
+func ParseTemplate(source string) (Template, error) {
+	t := Template{source: source}
 	s := scanner{source: source}
 	for {
 		text, stop, err := s.until("{}")
@@ -59,8 +60,8 @@ func parseTemplate(source string) (template, error) {
 
 // parseID parses the template of an id. With several attributes it escapes the end
 // of a value, so that different keys make different ids.
-func parseID(source string) (template, error) {
-	t, err := parseTemplate(source)
+func parseID(source string) (Template, error) {
+	t, err := ParseTemplate(source)
 	if err != nil {
 		return t, err
 	}
@@ -181,7 +182,7 @@ type fault struct {
 	kind item.Kind // item.Invalid: missing
 }
 
-func (f fault) err(t template) error {
+func (f fault) err(t Template) error {
 	if f.kind == item.Invalid {
 		return fmt.Errorf("template %q: the item has no attribute %q", t.source, f.path)
 	}
@@ -189,7 +190,7 @@ func (f fault) err(t template) error {
 }
 
 // append appends the template with its values.
-func (t *template) append(dst []byte, from source) ([]byte, fault) {
+func (t *Template) append(dst []byte, from source) ([]byte, fault) {
 	for i := range t.parts {
 		p := &t.parts[i]
 		dst = append(dst, p.text...)

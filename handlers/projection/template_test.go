@@ -31,7 +31,7 @@ func TestTemplates(t *testing.T) {
 		{"{m.a}{e}{k}", "xkey"},
 		{`\{{odd\|name}\}\\`, `{y}\`},
 	} {
-		p, err := parseTemplate(tt.source)
+		p, err := ParseTemplate(tt.source)
 		if err != nil {
 			t.Errorf("%s: %v", tt.source, err)
 			continue
@@ -45,21 +45,21 @@ func TestTemplates(t *testing.T) {
 
 func TestTemplatesThatAreRefused(t *testing.T) {
 	for _, tt := range []struct {
-		parse        func(string) (template, error)
+		parse        func(string) (Template, error)
 		source, want string
 	}{
-		{parseTemplate, "a}b", `template "a}b", byte 1: '}' without '{'`},
-		{parseTemplate, "a{b", `template "a{b", byte 1: '{' without '}'`},
-		{parseTemplate, "a{b{c}", `byte 3: '{' within an attribute`},
-		{parseTemplate, "é{}", `byte 2: no attribute is named`},
-		{parseTemplate, "{|lower}", `byte 0: no attribute is named`},
-		{parseTemplate, "{a|upper}", `byte 3: there is no function "upper"`},
-		{parseTemplate, "{a|}", `byte 3: there is no function ""`},
-		{parseTemplate, "{a|lower:x}", `byte 3: lower has 1 arguments, want 0`},
-		{parseTemplate, "{a|lower|replace:x}", `byte 9: replace has 1 arguments, want 2`},
-		{parseTemplate, "{a|replace::x}", `byte 3: the first argument of replace is empty`},
-		{parseTemplate, "{a|trim:x", `byte 0: '{' without '}'`},
-		{parseTemplate, `ab\`, `byte 2: nothing follows the backslash`},
+		{ParseTemplate, "a}b", `template "a}b", byte 1: '}' without '{'`},
+		{ParseTemplate, "a{b", `template "a{b", byte 1: '{' without '}'`},
+		{ParseTemplate, "a{b{c}", `byte 3: '{' within an attribute`},
+		{ParseTemplate, "é{}", `byte 2: no attribute is named`},
+		{ParseTemplate, "{|lower}", `byte 0: no attribute is named`},
+		{ParseTemplate, "{a|upper}", `byte 3: there is no function "upper"`},
+		{ParseTemplate, "{a|}", `byte 3: there is no function ""`},
+		{ParseTemplate, "{a|lower:x}", `byte 3: lower has 1 arguments, want 0`},
+		{ParseTemplate, "{a|lower|replace:x}", `byte 9: replace has 1 arguments, want 2`},
+		{ParseTemplate, "{a|replace::x}", `byte 3: the first argument of replace is empty`},
+		{ParseTemplate, "{a|trim:x", `byte 0: '{' without '}'`},
+		{ParseTemplate, `ab\`, `byte 2: nothing follows the backslash`},
 		{parseID, "", `has no attribute`},
 		{parseID, "one", `has no attribute`},
 		{parseID, "{a}{b}", `has "" between {a} and {b}`},
@@ -209,7 +209,7 @@ func FuzzTemplate(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		p, err := parseTemplate(source)
+		p, err := ParseTemplate(source)
 		if err != nil {
 			return
 		}
@@ -229,7 +229,7 @@ func FuzzTemplate(f *testing.F) {
 			b.WriteString("}")
 		}
 		b.WriteString(quote(p.tail))
-		again, err := parseTemplate(b.String())
+		again, err := ParseTemplate(b.String())
 		if err != nil {
 			t.Fatalf("%q, which is %q: %v", b.String(), source, err)
 		}

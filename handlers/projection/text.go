@@ -2,23 +2,13 @@ package projection
 
 import "github.com/sluicehq/sluice"
 
-// Template is a text with attributes, for other code that makes texts from
-// records; see the package comment.
-type Template struct{ t template }
-
-// ParseTemplate parses a template. Its error has the byte offset of the mistake.
-func ParseTemplate(source string) (Template, error) {
-	t, err := parseTemplate(source)
-	return Template{t}, err
-}
-
 // Append appends the text with the attributes of image, else of keys. An error
 // names a missing attribute, or one whose type makes no text. Discard the output
 // after an error.
 func (t Template) Append(dst []byte, image, keys sluice.Item) ([]byte, error) {
-	dst, f := t.t.append(dst, source{image: image, keys: keys})
+	dst, f := t.append(dst, source{image: image, keys: keys})
 	if f.path != "" {
-		return dst, f.err(t.t)
+		return dst, f.err(t)
 	}
 	return dst, nil
 }
@@ -26,7 +16,7 @@ func (t Template) Append(dst []byte, image, keys sluice.Item) ([]byte, error) {
 // Paths returns the attributes, or dotted paths, in the text.
 func (t Template) Paths() []string {
 	var paths []string
-	for _, p := range t.t.parts {
+	for _, p := range t.parts {
 		paths = append(paths, p.path)
 	}
 	return paths
@@ -34,9 +24,9 @@ func (t Template) Paths() []string {
 
 // Single returns the attribute of a template that consists of it alone: "{price}".
 func (t Template) Single() (path string, ok bool) {
-	if len(t.t.parts) != 1 {
+	if len(t.parts) != 1 {
 		return "", false
 	}
-	p := t.t.parts[0]
-	return p.path, p.text == "" && t.t.tail == "" && len(p.change) == 0
+	p := t.parts[0]
+	return p.path, p.text == "" && t.tail == "" && len(p.change) == 0
 }

@@ -390,7 +390,7 @@ func (r *recount) unread(l look) {
 // correct sets a counter to the right value, and notes that its children count.
 func (r *recount) correct(ctx context.Context, l look) error {
 	if !r.DryRun {
-		noted := recountedOp(r.Name, r.Markers, r.Table, l.key, r.Attribute, l.at)
+		noted := parentOp(r.Markers, recountID(r.Name, r.Table, l.key, r.Attribute), l.key, l.at)
 		if err := r.Transact(ctx, r.correction(l), noted); err != nil {
 			return fmt.Errorf("setting %q of %s of table %s from %d to %d: %w", r.Attribute, l.key.Raw(), r.Table, l.counter, l.sum, err)
 		}

@@ -137,11 +137,6 @@ func (r *recount) timeOf(ctx context.Context, id string) (int64, bool, error) {
 	return n, ok, nil
 }
 
-// recountedOp records that a number of a parent was recounted.
-func recountedOp(name, markers, table string, parent sluice.Item, attribute string, at time.Time) dynamo.Op {
-	return parentOp(markers, recountID(name, table, parent, attribute), parent, at)
-}
-
 // parentOp writes a row about a parent.
 func parentOp(markers, id string, parent sluice.Item, at time.Time) dynamo.Op {
 	return dynamo.Update(markers, rowKey(id), "SET #at = :at, #parent = :parent").

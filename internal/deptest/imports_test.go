@@ -44,7 +44,7 @@ var rules = []rule{
 	{pkgs: "internal/brake", stdOnly: true},
 	{pkgs: "internal/keypattern", stdOnly: true},
 	{pkgs: "router", ours: []string{".", "internal/keypattern", "internal/routed", "internal/views", "metrics"}, stdOnly: true},
-	{pkgs: "flow", ours: []string{".", "internal/backoff", "internal/quorum"}},
+	{pkgs: "flow", ours: []string{".", "internal/backoff", "internal/quorum", "internal/routed"}},
 	{pkgs: "batch", ours: []string{".", "internal/backoff", "internal/commits", "internal/quorum", "metrics"}, stdOnly: true},
 
 	// What hangs on it. Router, sources, sinks and handlers never import each
@@ -56,13 +56,13 @@ var rules = []rule{
 	{pkgs: "sources/poller/internal/positions", ours: []string{"."}, stdOnly: true},
 	{pkgs: "sources/poller/internal/quota", ours: []string{".", "sources/poller/internal/positions"}, stdOnly: true},
 	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/awserror", "internal/latectx", "internal/parallel", "internal/streamsapi", "internal/views"}},
-	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/sqsclient"}},
+	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/routed", "internal/sqsclient"}},
 	{pkgs: "internal/snapshot", ours: []string{".", "flow", "state", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/job", "internal/latectx", "internal/wire"}},
 	{pkgs: "internal/job", ours: []string{"state", "internal/backoff", "internal/staterules"}, stdOnly: true},
 
 	{pkgs: "internal/reread", ours: []string{".", "item/sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi", "internal/wire"}},
 	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/backoff", "internal/reread", "internal/routed", "internal/wire"}},
-	{pkgs: "sources/...", ours: []string{".", "flow", "state", "internal/parallel", "internal/wire"}},
+	{pkgs: "sources/...", ours: []string{".", "flow", "state", "internal/parallel", "internal/routed", "internal/wire"}},
 	{pkgs: "internal/wire", ours: []string{".", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
 	{pkgs: "internal/awsclient"},
@@ -123,7 +123,7 @@ var rules = []rule{
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deploy/schema", "internal/accounts", "internal/awsclient", "internal/docrules", "internal/keyhash", "internal/keypattern", "internal/letterkeys", "internal/versiontext"}},
-	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules", "internal/itemsize", "internal/recordtest", "internal/views", "flow", "router"}},
+	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules", "internal/itemsize", "internal/recordtest", "internal/routed", "internal/views", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
 	{pkgs: "internal/letterqueue", ours: []string{".", "flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient", "internal/backoff", "internal/letterkeys"}},

@@ -36,6 +36,12 @@ func WithMark(body []byte, field string, m document.Mark) []byte {
 	return marked
 }
 
+// IsTombstone reports whether op writes a document that stands for a deleted one.
+func IsTombstone(op document.Op) bool {
+	mark, err := document.Doc{Found: op.Action == document.Put, Source: op.Body}.Mark(op.MarkField)
+	return err == nil && mark.Deleted != ""
+}
+
 // LeastKept is the least age at which a tombstone may be deleted: a stream holds a
 // record for 24 hours, and a handler may hold it for another hour.
 const LeastKept = 25 * time.Hour

@@ -32,3 +32,11 @@ func (w *rewritten) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Ro
 	}
 	return dst, err
 }
+
+// Name returns the name of a route, or "" for nil.
+func Name(route *sluice.Route) string {
+	if route == nil {
+		return ""
+	}
+	return route.Name
+}

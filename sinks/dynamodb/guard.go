@@ -2,9 +2,7 @@ package dynamodb
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,20 +44,11 @@ func (g *guard) ask(ctx context.Context) {
 	if g == nil || g.refusal() != nil {
 		return
 	}
-	err := errGuardEnded
-	defer func() {
-		if p := recover(); p != nil {
-			err = &outcomes.Panic{Value: p, Stack: debug.Stack()}
-		}
-		if err != nil {
-			err = fmt.Errorf("not sent: %w", err)
-			g.refused.CompareAndSwap(nil, &err)
-		}
-	}()
-	err = g.may(ctx)
+	if err := <-outcomes.Go(func() error { return g.may(ctx) }); err != nil {
+		err = fmt.Errorf("not sent: %w", err)
+		g.refused.CompareAndSwap(nil, &err)
+	}
 }
-
-var errGuardEnded = errors.New("the guard ended its goroutine")
 
 // refusal returns the error of a guard that has stopped a request.
 func (g *guard) refusal() error {

@@ -44,19 +44,15 @@ func (o Options) withDefaults() Options {
 
 func (o Options) validate() error {
 	var errs []error
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"InFlight", int64(o.InFlight)},
-		{"Timeout", int64(o.Timeout)},
-		{"Attempts", int64(o.Attempts)},
-		{"Backoff", int64(o.Backoff)},
-	} {
-		if f.value < 0 {
-			errs = append(errs, fmt.Errorf("dynamodb: Options.%s is negative; allowed are 0 (the default) and above", f.name))
+	notNegative := func(name string, n int64) {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("dynamodb: Options.%s is negative; allowed are 0 (the default) and above", name))
 		}
 	}
+	notNegative("InFlight", int64(o.InFlight))
+	notNegative("Timeout", int64(o.Timeout))
+	notNegative("Attempts", int64(o.Attempts))
+	notNegative("Backoff", int64(o.Backoff))
 	for table, units := range o.Budget {
 		if !(units > 0) {
 			errs = append(errs, fmt.Errorf("dynamodb: Options.Budget of table %q is %v; want more than 0 write units a second", table, units))

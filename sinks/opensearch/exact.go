@@ -89,7 +89,7 @@ func (c *committing) decide(w *write, doc document.Doc) {
 		// tombstones only a sweep, a repair or a person deletes: the write is
 		// later, unless it is a tombstone itself. Without tombstones it is
 		// unknown which is later: Refused reports it.
-		if now.op.ForgetDeleted || isTombstone(now.op) {
+		if now.op.ForgetDeleted || docrules.IsTombstone(*now.op) {
 			c.settle(w, conflict, failure{by: document.Refusal{Deleted: true}})
 		} else {
 			c.settle(w, refused, failure{said: said{status: 409}, err: errors.New("the index remembers a deletion with a greater version: the write waits until the index forgets it (index.gc_deletes)")})
@@ -116,11 +116,6 @@ func (c *committing) decide(w *write, doc document.Doc) {
 
 // overTies returns the last version of a change before the next version.
 func overTies(op *document.Op) int64 { return op.Version | (1<<docrules.TieBits - 1) }
-
-func isTombstone(op *document.Op) bool {
-	mark, err := document.Doc{Found: true, Source: op.Body}.Mark(op.MarkField)
-	return err == nil && mark.Deleted != ""
-}
 
 // recent holds the last Exact writes of a sink.
 type recent struct {

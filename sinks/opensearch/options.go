@@ -48,20 +48,16 @@ func (o Options) withDefaults() Options {
 
 func (o Options) validate() error {
 	var errs []error
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"MaxItems", int64(o.MaxItems)},
-		{"MaxBytes", int64(o.MaxBytes)},
-		{"InFlight", int64(o.InFlight)},
-		{"WaitBytes", int64(o.WaitBytes)},
-		{"Timeout", int64(o.Timeout)},
-		{"Backoff", int64(o.Backoff)},
-	} {
-		if f.value < 0 {
-			errs = append(errs, fmt.Errorf("opensearch: Options.%s is negative; allowed are 0 (the default) and above", f.name))
+	notNegative := func(name string, n int64) {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("opensearch: Options.%s is negative; allowed are 0 (the default) and above", name))
 		}
 	}
+	notNegative("MaxItems", int64(o.MaxItems))
+	notNegative("MaxBytes", int64(o.MaxBytes))
+	notNegative("InFlight", int64(o.InFlight))
+	notNegative("WaitBytes", int64(o.WaitBytes))
+	notNegative("Timeout", int64(o.Timeout))
+	notNegative("Backoff", int64(o.Backoff))
 	return errors.Join(errs...)
 }

@@ -55,19 +55,15 @@ func (o Options) withDefaults() Options {
 
 func (o Options) validate() error {
 	var errs []error
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"MaxBytes", int64(o.MaxBytes)},
-		{"InFlight", int64(o.InFlight)},
-		{"Timeout", int64(o.Timeout)},
-		{"Attempts", int64(o.Attempts)},
-		{"Backoff", int64(o.Backoff)},
-	} {
-		if f.value < 0 {
-			errs = append(errs, fmt.Errorf("sqs: Options.%s is negative; allowed are 0 (the default) and above", f.name))
+	notNegative := func(name string, n int64) {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("sqs: Options.%s is negative; allowed are 0 (the default) and above", name))
 		}
 	}
+	notNegative("MaxBytes", int64(o.MaxBytes))
+	notNegative("InFlight", int64(o.InFlight))
+	notNegative("Timeout", int64(o.Timeout))
+	notNegative("Attempts", int64(o.Attempts))
+	notNegative("Backoff", int64(o.Backoff))
 	return errors.Join(errs...)
 }

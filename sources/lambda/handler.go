@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/routed"
 	"github.com/sluicehq/sluice/internal/wire"
 )
 
@@ -155,12 +156,8 @@ func (h *handler) flowHooks(requestID string, c *counts) flow.Hooks {
 }
 
 func (h *handler) logFailure(ctx context.Context, requestID string, rec *sluice.Record, route *sluice.Route, err error) {
-	name := ""
-	if route != nil {
-		name = route.Name
-	}
 	h.o.Logger.ErrorContext(ctx, "record failed", "request", requestID, "table", rec.Table, "shard", rec.ShardID, "sequence", string(rec.Sequence),
-		"event", rec.EventID, "route", name, "error", err)
+		"event", rec.EventID, "route", routed.Name(route), "error", err)
 }
 
 func (h *handler) log(inv *Invocation) {

@@ -44,16 +44,14 @@ func (l *leftovers) wait(limit time.Duration) error {
 	for _, f := range flows {
 		select {
 		case <-f.Idle():
-			l.remove(f)
-			continue
 		default:
+			select {
+			case <-f.Idle():
+			case <-timeout.C:
+				return stuck(time.Since(start))
+			}
 		}
-		select {
-		case <-f.Idle():
-			l.remove(f)
-		case <-timeout.C:
-			return stuck(time.Since(start))
-		}
+		l.remove(f)
 	}
 	return nil
 }

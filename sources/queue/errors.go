@@ -13,22 +13,12 @@ import (
 
 // queueError says why a queue cannot be consumed.
 type queueError struct {
-	Queue  string // name
-	Where  string // endpoint and Region
-	Action string // call to SQS, such as sqs:GetQueueUrl
-	Do     string // advice
-	Err    error
+	text string
+	err  error
 }
 
-func (e *queueError) Error() string {
-	msg := fmt.Sprintf("queue %q %s: %s: %v", e.Queue, e.Where, e.Action, e.Err)
-	if e.Do != "" {
-		msg = strings.TrimSuffix(msg, ".") + ". " + e.Do
-	}
-	return msg
-}
-
-func (e *queueError) Unwrap() error { return e.Err }
+func (e *queueError) Error() string { return e.text }
+func (e *queueError) Unwrap() error { return e.err }
 
 // entryError is SQS's error for one entry of a batch. It is a smithy.APIError.
 type entryError struct {
@@ -76,8 +66,9 @@ func (s *source) explain(call string, err error) *queueError {
 	if hint == "" && errors.Is(err, context.DeadlineExceeded) {
 		hint = "the endpoint did not answer in time: is it right, and is the service running?"
 	}
+	text := fmt.Sprintf("queue %q %s: sqs:%s: %v", s.name, s.where, call, err)
 	if hint != "" {
-		hint = strings.ToUpper(hint[:1]) + hint[1:]
+		text = strings.TrimSuffix(text, ".") + ". " + strings.ToUpper(hint[:1]) + hint[1:]
 	}
-	return &queueError{Queue: s.name, Where: s.where, Action: "sqs:" + call, Do: hint, Err: err}
+	return &queueError{text, err}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/outcomes"
+	"github.com/sluicehq/sluice/internal/routed"
 )
 
 // work runs a lane's messages one after another. It deletes a message before it
@@ -134,11 +135,7 @@ func (s *source) handle(ctx context.Context, t terms, m *message) verdict {
 			s.judge.succeeded(route.Name)
 		case flow.Parked:
 			parked = true
-			name := ""
-			if route != nil {
-				name = route.Name
-			}
-			s.log().WarnContext(ctx, "message parked as a dead letter", "route", name, "message", m.ID, "received", m.Received, "error", err)
+			s.log().WarnContext(ctx, "message parked as a dead letter", "route", routed.Name(route), "message", m.ID, "received", m.Received, "error", err)
 		case flow.Stopped: // logged once the decision is known
 			last = call{ctx: ctx, rec: rec, route: route, result: r, took: took, err: err, ended: ended}
 			return
@@ -211,10 +208,9 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	if r, ok := errors.AsType[*flow.RecordError](err); ok {
 		err = r.Err
 	}
-	attrs := []any{"route", "", "message", m.ID, "received", m.Received, "error", err}
+	attrs := []any{"route", routed.Name(last.route), "message", m.ID, "received", m.Received, "error", err}
 	var route sluice.Route // its limits
 	if last.route != nil {
-		attrs[1] = last.route.Name
 		route.Attempts, route.Backoff, route.MaxBackoff = last.route.Attempts, last.route.Backoff, last.route.MaxBackoff
 	}
 	route.Attempts = cmp.Or(route.Attempts, o.MaxReceives)
@@ -226,11 +222,8 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 		return verdict{end: EndReturned, after: after}
 	}
 	now := time.Now()
-	f := sluice.Failure{Attempts: m.Received, First: err, FirstAt: now, Last: err, LastAt: now}
+	f := sluice.Failure{Route: routed.Name(last.route), Attempts: m.Received, First: err, FirstAt: now, Last: err, LastAt: now}
 	var poison, open bool
-	if last.route != nil {
-		f.Route = last.route.Name
-	}
 	if last.route != nil && (asked(err) <= 0 || outcomes.IsOverloaded(err)) { // a RetryAfter alone says nothing about the route
 		var counted int
 		counted, open = s.judge.failed(last.route.Name, m.ID, err, &f)
