@@ -148,17 +148,8 @@ func (r *report) result(a audit.Result, err error) {
 	text := fmt.Sprintf("%s, %s expected, %d in the index: %d missing, %d stale, %d different, %s, %d ahead",
 		plural(int(a.Items), "item", "items"), plural(int(a.Documents), "document", "documents"), a.Listed,
 		a.Missing, a.Stale, a.Different, plural(int(a.Ghosts), "ghost", "ghosts"), a.Ahead)
-	for _, n := range []struct {
-		n    int64
-		what string
-	}{
-		{a.Unfenced, "unfenced"}, {a.Repaired, "repaired"}, {a.Refused, "not repaired"}, {a.Failed, "not to be projected"},
-		{a.Busy, "changed at every look"}, {a.Unchecked, "not looked into"}, {a.Foreign, "of other applications"},
-	} {
-		if n.n > 0 {
-			text += fmt.Sprintf(", %d %s", n.n, n.what)
-		}
-	}
+	text += more(a.Unfenced, "unfenced") + more(a.Repaired, "repaired") + more(a.Refused, "not repaired") + more(a.Failed, "not to be projected") +
+		more(a.Busy, "changed at every look") + more(a.Unchecked, "not looked into") + more(a.Foreign, "of other applications")
 	line := struct {
 		Result audit.Result `json:"result"`
 		Clean  bool         `json:"clean"`

@@ -284,15 +284,8 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 	}
 	text := fmt.Sprintf("%s of table %s: %s, %d right, %d right at a later look, %d wrong, %d busy, %d not there",
 		one.Attribute, one.Table, plural(done.Parents, "parent", "parents"), done.Right, done.Settled, done.Corrected+done.Held, done.Busy, done.Gone)
-	if done.Open() > 0 {
-		text += fmt.Sprintf(", %d did not agree and were not looked at again", done.Open())
-	}
-	if done.Held > 0 {
-		text += fmt.Sprintf(", %d of the wrong ones left as they are", done.Held)
-	}
-	if done.Failed > 0 {
-		text += fmt.Sprintf(", %d not a number", done.Failed)
-	}
+	text += more(done.Open(), "did not agree and were not looked at again") +
+		more(done.Held, "of the wrong ones left as they are") + more(done.Failed, "not a number")
 	switch {
 	case err == nil && done.Brake != nil:
 		text += "\n--repair would stop: " + lowering(done.Brake).Error()

@@ -105,6 +105,14 @@ func plural(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
+// more adds a number of things to a list; nothing of 0.
+func more[N ~int | ~int64](n N, what string) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d %s", n, what)
+}
+
 // printJSON prints v for people's eyes and machines alike.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
