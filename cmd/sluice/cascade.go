@@ -143,9 +143,6 @@ func deletedOf(t *tally.Tally) deleted {
 }
 
 func (d deleted) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return printLine(w, d)
-	}
 	var b strings.Builder
 	for table, n := range d.Rows {
 		fmt.Fprintf(&b, "table %s: %s deleted\n", table, plural(n, "row", "rows"))
@@ -160,6 +157,5 @@ func (d deleted) print(w io.Writer, asJSON bool) error {
 	case d.Error == "" && len(d.Rows)+len(d.Sent) == 0:
 		b.WriteString("there are no children\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return printEither(w, asJSON, d, b.String())
 }

@@ -149,11 +149,7 @@ func (x *explainer) record(ctx context.Context, rec *sluice.Record) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if x.asJSON {
-		return printLine(x.cli.stdout, e)
-	}
-	_, err := io.WriteString(x.cli.stdout, x.text(rec, e))
-	return err
+	return printEither(x.cli.stdout, x.asJSON, e, x.text(rec, e))
 }
 
 // explain makes the explanation of one record.

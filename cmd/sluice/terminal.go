@@ -161,13 +161,16 @@ type printer struct {
 }
 
 func (p *printer) print(text string, v any) {
-	var err error
-	if p.json {
-		err = printLine(p.w, v)
-	} else {
-		_, err = io.WriteString(p.w, text+"\n")
+	p.err = cmp.Or(p.err, printEither(p.w, p.json, v, text+"\n"))
+}
+
+// printEither prints v as one line of NDJSON, or in its place a text for people.
+func printEither(w io.Writer, asJSON bool, v any, text string) error {
+	if asJSON {
+		return printLine(w, v)
 	}
-	p.err = cmp.Or(p.err, err)
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // printLine prints v as one line of NDJSON.
