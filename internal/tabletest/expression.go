@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 // expression evaluates the expressions of one Op. It supports comparisons by = and
 // <>, of integers also by < and <=, attribute_exists, attribute_not_exists, AND
 // and OR without parentheses, and the updates SET to values, REMOVE, and ADD of
-// integers. It refuses everything else, and unused names and values, like the
-// service.
+// integers. It panics at everything else, and at unused names and values, which the
+// service refuses: they are mistakes of the code that is tested.
 type expression struct {
 	op   dynamo.Op
 	used map[string]bool
@@ -31,57 +32,45 @@ var (
 	clause  = regexp.MustCompile(`\b(SET|REMOVE|ADD)\b`)
 )
 
-func (e *expression) holds(it sluice.Item) (bool, error) {
+func (e *expression) holds(it sluice.Item) bool {
 	if e.op.Condition == "" {
-		return true, nil
+		return true
 	}
 	any := false
 	for or := range strings.SplitSeq(e.op.Condition, " OR ") {
 		all := true
 		for and := range strings.SplitSeq(or, " AND ") {
-			ok, err := e.term(strings.TrimSpace(and), it)
-			if err != nil {
-				return false, err
-			}
-			all = all && ok
+			all = e.term(strings.TrimSpace(and), it) && all
 		}
 		any = any || all
 	}
-	return any, nil
+	return any
 }
 
-func (e *expression) term(s string, it sluice.Item) (bool, error) {
+func (e *expression) term(s string, it sluice.Item) bool {
 	if m := call.FindStringSubmatch(s); m != nil {
-		name, err := e.name(m[2])
-		_, exists := it.Lookup(name)
-		return exists == (m[1] == "attribute_exists"), err
+		_, exists := it.Lookup(e.name(m[2]))
+		return exists == (m[1] == "attribute_exists")
 	}
 	m := compare.FindStringSubmatch(s)
 	if m == nil {
-		return false, fmt.Errorf("tabletest does not know the condition %q", s)
+		panic(fmt.Sprintf("tabletest does not know the condition %q", s))
 	}
-	name, err := e.name(m[1])
-	if err != nil {
-		return false, err
-	}
-	raw, err := e.value(m[3])
-	if err != nil {
-		return false, err
-	}
-	v, exists := it.Lookup(name)
+	v, exists := it.Lookup(e.name(m[1]))
+	want := parse(e.value(m[3]))
 	if m[2] == "<" || m[2] == "<=" {
 		n, ok := v.Int64()
-		limit, numeric := parse(raw).Int64()
+		limit, numeric := want.Int64()
 		if !numeric || exists && !ok {
-			return false, fmt.Errorf("tabletest compares whole numbers only, not as %q wants", s)
+			panic(fmt.Sprintf("tabletest compares whole numbers only, not as %q wants", s))
 		}
-		return exists && (n < limit || m[2] == "<=" && n == limit), nil
+		return exists && (n < limit || m[2] == "<=" && n == limit)
 	}
-	equal := exists && v.Equal(parse(raw))
-	return equal == (m[2] == "="), nil
+	equal := exists && v.Equal(want)
+	return equal == (m[2] == "=")
 }
 
-func (e *expression) update(it sluice.Item) (sluice.Item, error) {
+func (e *expression) update(it sluice.Item) sluice.Item {
 	attrs := make(map[string]string) // raw by name
 	var order []string
 	for name, v := range it.All() {
@@ -90,7 +79,7 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 	}
 	at := clause.FindAllStringIndex(e.op.Update, -1)
 	if len(at) == 0 || strings.TrimSpace(e.op.Update[:at[0][0]]) != "" {
-		return it, fmt.Errorf("tabletest does not know the update %q", e.op.Update)
+		panic(fmt.Sprintf("tabletest does not know the update %q", e.op.Update))
 	}
 	for i, span := range at {
 		end := len(e.op.Update)
@@ -101,11 +90,7 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 		for part := range strings.SplitSeq(e.op.Update[span[1]:end], ",") {
 			part = strings.TrimSpace(part)
 			if verb == "REMOVE" {
-				name, err := e.name(part)
-				if err != nil {
-					return it, err
-				}
-				delete(attrs, name)
+				delete(attrs, e.name(part))
 				continue
 			}
 			form := assign
@@ -114,20 +99,11 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 			}
 			m := form.FindStringSubmatch(part)
 			if m == nil {
-				return it, fmt.Errorf("tabletest does not know the update %q", part)
+				panic(fmt.Sprintf("tabletest does not know the update %q", part))
 			}
-			name, err := e.name(m[1])
-			if err != nil {
-				return it, err
-			}
-			value, err := e.value(m[2])
-			if err != nil {
-				return it, err
-			}
+			name, value := e.name(m[1]), e.value(m[2])
 			if verb == "ADD" {
-				if value, err = sum(attrs[name], value); err != nil {
-					return it, fmt.Errorf("ADD to %s: %w", name, err)
-				}
+				value = sum(attrs[name], value)
 			}
 			attrs[name] = value
 			if !slices.Contains(order, name) {
@@ -141,76 +117,68 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 			b = append(b, fmt.Sprintf("%q:%s", name, raw))
 		}
 	}
-	return item.Parse([]byte("{" + strings.Join(b, ",") + "}"))
+	return parse(`{"M":{` + strings.Join(b, ",") + `}}`).Map()
 }
 
 // sum adds by to there; "" counts as 0.
-func sum(there, by string) (string, error) {
+func sum(there, by string) string {
 	n, ok := parse(by).Int64()
-	if !ok {
-		return "", fmt.Errorf("tabletest adds whole numbers, not %s", by)
+	old, whole := parse(cmp.Or(there, `{"N":"0"}`)).Int64()
+	if !ok || !whole {
+		panic(fmt.Sprintf("tabletest adds whole numbers, not %s to %s", by, there))
 	}
-	if there != "" {
-		old, ok := parse(there).Int64()
-		if !ok {
-			return "", fmt.Errorf("what is there is no whole number: %s", there)
-		}
-		n += old
-	}
-	return fmt.Sprintf(`{"N":"%d"}`, n), nil
+	return fmt.Sprintf(`{"N":"%d"}`, old+n)
 }
 
-func (e *expression) name(s string) (string, error) {
+func (e *expression) name(s string) string {
 	if !strings.HasPrefix(s, "#") {
-		return s, nil
+		return s
 	}
 	e.used[s] = true
 	if e.op.Names[s] == "" {
-		return "", fmt.Errorf("no name for %s", s)
+		panic("no name for " + s)
 	}
-	return e.op.Names[s], nil
+	return e.op.Names[s]
 }
 
 // value returns a value as DynamoDB writes it.
-func (e *expression) value(s string) (string, error) {
+func (e *expression) value(s string) string {
 	e.used[s] = true
 	v, ok := e.op.Values[s]
 	if !ok {
-		return "", fmt.Errorf("no value for %s", s)
+		panic("no value for " + s)
 	}
 	switch v := v.(type) {
 	case string:
-		quoted, err := json.Marshal(v)
-		return `{"S":` + string(quoted) + `}`, err
+		return string(item.AppendString([]byte(`{"S":`), v)) + `}`
 	case bool:
-		return fmt.Sprintf(`{"BOOL":%t}`, v), nil
+		return fmt.Sprintf(`{"BOOL":%t}`, v)
 	case int, int64, int32, json.Number:
-		return fmt.Sprintf(`{"N":"%v"}`, v), nil
+		return fmt.Sprintf(`{"N":"%v"}`, v)
 	case []byte:
-		return `{"B":"` + base64.StdEncoding.EncodeToString(v) + `"}`, nil
+		return `{"B":"` + base64.StdEncoding.EncodeToString(v) + `"}`
 	case nil:
-		return `{"NULL":true}`, nil
+		return `{"NULL":true}`
 	case item.Value:
-		return fmt.Sprintf(`{"%s":%s}`, v.Kind(), v.Raw()), nil
+		return fmt.Sprintf(`{"%s":%s}`, v.Kind(), v.Raw())
 	case sluice.Item:
-		return `{"M":` + string(v.Raw()) + `}`, nil
+		return `{"M":` + string(v.Raw()) + `}`
 	}
-	return "", fmt.Errorf("value %s is a %T", s, v)
+	panic(fmt.Sprintf("value %s is a %T", s, v))
 }
 
-// unused refuses what no expression uses, as the service does.
-func (e *expression) unused() error {
+// refuseUnused refuses what no expression uses, as the service does.
+func (e *expression) refuseUnused() {
 	for s := range e.op.Names {
 		if !e.used[s] {
-			return fmt.Errorf("name %s is not used", s)
+			panic(fmt.Sprintf("name %s is not used", s))
 		}
 	}
 	for s := range e.op.Values {
 		if !e.used[s] {
-			return fmt.Errorf("value %s is not used", s)
+			panic(fmt.Sprintf("value %s is not used", s))
 		}
 	}
-	return nil
 }
 
 func parse(raw string) item.Value {
