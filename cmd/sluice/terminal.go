@@ -33,13 +33,7 @@ type screen struct {
 // onScreen returns what to print to in place of stdout and stderr, and what to
 // call at the end.
 func onScreen(stdout, stderr *os.File) (out, err io.Writer, end func()) {
-	s := &screen{out: stderr, width: func() int {
-		width, _, err := term.GetSize(int(stderr.Fd()))
-		if err != nil || width <= 0 {
-			return 80
-		}
-		return width
-	}}
+	s := &screen{out: stderr, width: func() int { return cmp.Or(widthOf(stderr), 80) }}
 	out, err = stdout, stderr
 	if isTerminal(stdout) {
 		out = &onFile{to: stdout, screen: s, file: stdout}
