@@ -50,12 +50,8 @@ func (c *client) describe(ctx context.Context) (table, error) {
 	if p := d.ProvisionedThroughput; p != nil && !onDemand {
 		t.units = float64(aws.ToInt64(p.ReadCapacityUnits))
 	}
-	for _, kind := range []types.KeyType{types.KeyTypeHash, types.KeyTypeRange} {
-		for _, k := range d.KeySchema {
-			if k.KeyType == kind {
-				t.keys = append(t.keys, aws.ToString(k.AttributeName))
-			}
-		}
+	for _, k := range d.KeySchema { // CreateTable takes the partition key first alone
+		t.keys = append(t.keys, aws.ToString(k.AttributeName))
 	}
 	if len(t.keys) == 0 {
 		return table{}, errors.New("the answer holds no key attributes")
