@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -253,10 +251,8 @@ func pattern(events eventSet, ttl bool, where map[string]any) string {
 	if where != nil {
 		p["dynamodb"] = where
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(p) // maps of text never fail
+	var b strings.Builder
+	_ = printLine(&b, p) // maps of text never fail
 	return strings.TrimSpace(b.String())
 }
 

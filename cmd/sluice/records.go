@@ -96,16 +96,6 @@ func whole(rec *sluice.Record) []byte {
 	return append(out, raw[1:]...)
 }
 
-// oneLine has raw as one line of NDJSON.
-func oneLine(raw []byte) ([]byte, error) {
-	var b bytes.Buffer
-	if err := json.Compact(&b, raw); err != nil {
-		return nil, err
-	}
-	b.WriteByte('\n')
-	return b.Bytes(), nil
-}
-
 // keyText is a key for people: pk=1 sk=a.
 func keyText(key sluice.Item) string {
 	var parts []string
