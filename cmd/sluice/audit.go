@@ -133,10 +133,7 @@ func (r *report) drift(d audit.Drift) {
 		Error    string          `json:"error,omitempty"`
 	}{
 		Drift: d.Kind.String(), Index: d.Ref.Index, ID: d.Ref.ID, Routing: d.Ref.Routing, Table: d.Table,
-		Key: d.Key.Raw(), Want: d.Want, Have: d.Have, Path: d.Path, Repaired: d.Repaired,
-	}
-	if d.Err != nil {
-		line.Error = d.Err.Error()
+		Key: d.Key.Raw(), Want: d.Want, Have: d.Have, Path: d.Path, Repaired: d.Repaired, Error: errorText(d.Err),
 	}
 	r.print(plain(d.String()), line)
 }
@@ -154,22 +151,19 @@ func (r *report) result(a audit.Result, err error) {
 		Result audit.Result `json:"result"`
 		Clean  bool         `json:"clean"`
 		Error  string       `json:"error,omitempty"`
-	}{Result: a, Clean: err == nil && a.Clean()}
-	if errors.As(err, new(*audit.BrakeError)) {
-		line.Error = err.Error() // all was compared
-	} else if err != nil {
-		if line.Error = err.Error(); !r.json && a.Drift() == 0 {
+	}{Result: a, Clean: err == nil && a.Clean(), Error: errorText(err)}
+	if err != nil && !errors.As(err, new(*audit.BrakeError)) { // else all was compared
+		if !r.json && a.Drift() == 0 {
 			return // the error is all that there is to say
 		}
 		text = "so far: " + text
 	}
-	if err == nil {
-		switch {
-		case a.Apart != nil:
-			text += "\n--repair would stop: " + r.braked(a.Apart).Error()
-		case a.Brake != nil:
-			text += "\n--repair would stop: " + r.braked(a.Brake).Error()
-		}
+	switch {
+	case err != nil:
+	case a.Apart != nil:
+		text += "\n--repair would stop: " + r.braked(a.Apart).Error()
+	case a.Brake != nil:
+		text += "\n--repair would stop: " + r.braked(a.Brake).Error()
 	}
 	r.print(text, line)
 }

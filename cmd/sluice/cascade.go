@@ -77,9 +77,7 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 	if sluice.IsSkip(err) {
 		done.Skipped, err = strings.TrimPrefix(err.Error(), "skipped: "), nil
 	}
-	if err != nil {
-		done.Error = err.Error()
-	}
+	done.Error = errorText(err)
 	err = cmp.Or(err, done.print(c.stdout, o.asJSON))
 	if err == nil && done.stopped {
 		return fmt.Errorf("table %s: the parent %s exists: its children stay until it is deleted", r.Cascade.Table(), keyText(key))

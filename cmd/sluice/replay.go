@@ -142,12 +142,9 @@ func (r *replaying) file(ctx context.Context, name string) error {
 	p, err := replay.Run(ctx, r.routes, in, o)
 	r.parkedOrBad += p.Parked + p.Bad
 	r.bad += p.Bad
-	done := replayed{File: name, Progress: p}
+	done := replayed{File: name, Progress: p, Error: errorText(err)}
 	if p.Parked+p.Bad > 0 && !r.dryRun {
 		done.Failed = r.failed
-	}
-	if err != nil {
-		done.Error = err.Error()
 	}
 	switch {
 	case r.dryRun:

@@ -107,6 +107,14 @@ func more[N ~int | ~int64](n N, what string) string {
 	return fmt.Sprintf(", %d %s", n, what)
 }
 
+// errorText is the text of an error; "" of none.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // printJSON prints v for people's eyes and machines alike.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
