@@ -133,10 +133,7 @@ func (r *report) drift(d audit.Drift) {
 		Error    string          `json:"error,omitempty"`
 	}{
 		Drift: d.Kind.String(), Index: d.Ref.Index, ID: d.Ref.ID, Routing: d.Ref.Routing, Table: d.Table,
-		Key: d.Key.Raw(), Want: d.Want, Have: d.Have, Path: d.Path, Repaired: d.Repaired,
-	}
-	if d.Err != nil {
-		line.Error = d.Err.Error()
+		Key: d.Key.Raw(), Want: d.Want, Have: d.Have, Path: d.Path, Repaired: d.Repaired, Error: errorText(d.Err),
 	}
 	r.print(plain(d.String()), line)
 }
@@ -148,37 +145,25 @@ func (r *report) result(a audit.Result, err error) {
 	text := fmt.Sprintf("%s, %s expected, %d in the index: %d missing, %d stale, %d different, %s, %d ahead",
 		plural(int(a.Items), "item", "items"), plural(int(a.Documents), "document", "documents"), a.Listed,
 		a.Missing, a.Stale, a.Different, plural(int(a.Ghosts), "ghost", "ghosts"), a.Ahead)
-	for _, n := range []struct {
-		n    int64
-		what string
-	}{
-		{a.Unfenced, "unfenced"}, {a.Repaired, "repaired"}, {a.Refused, "not repaired"}, {a.Failed, "not to be projected"},
-		{a.Busy, "changed at every look"}, {a.Unchecked, "not looked into"}, {a.Foreign, "of other applications"},
-	} {
-		if n.n > 0 {
-			text += fmt.Sprintf(", %d %s", n.n, n.what)
-		}
-	}
+	text += more(a.Unfenced, "unfenced") + more(a.Repaired, "repaired") + more(a.Refused, "not repaired") + more(a.Failed, "not to be projected") +
+		more(a.Busy, "changed at every look") + more(a.Unchecked, "not looked into") + more(a.Foreign, "of other applications")
 	line := struct {
 		Result audit.Result `json:"result"`
 		Clean  bool         `json:"clean"`
 		Error  string       `json:"error,omitempty"`
-	}{Result: a, Clean: err == nil && a.Clean()}
-	if errors.As(err, new(*audit.BrakeError)) {
-		line.Error = err.Error() // all was compared
-	} else if err != nil {
-		if line.Error = err.Error(); !r.json && a.Drift() == 0 {
+	}{Result: a, Clean: err == nil && a.Clean(), Error: errorText(err)}
+	if err != nil && !errors.As(err, new(*audit.BrakeError)) { // else all was compared
+		if !r.json && a.Drift() == 0 {
 			return // the error is all that there is to say
 		}
 		text = "so far: " + text
 	}
-	if err == nil {
-		switch {
-		case a.Apart != nil:
-			text += "\n--repair would stop: " + r.braked(a.Apart).Error()
-		case a.Brake != nil:
-			text += "\n--repair would stop: " + r.braked(a.Brake).Error()
-		}
+	switch {
+	case err != nil:
+	case a.Apart != nil:
+		text += "\n--repair would stop: " + r.braked(a.Apart).Error()
+	case a.Brake != nil:
+		text += "\n--repair would stop: " + r.braked(a.Brake).Error()
 	}
 	r.print(text, line)
 }

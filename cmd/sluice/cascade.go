@@ -77,9 +77,7 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 	if sluice.IsSkip(err) {
 		done.Skipped, err = strings.TrimPrefix(err.Error(), "skipped: "), nil
 	}
-	if err != nil {
-		done.Error = err.Error()
-	}
+	done.Error = errorText(err)
 	err = cmp.Or(err, done.print(c.stdout, o.asJSON))
 	if err == nil && done.stopped {
 		return fmt.Errorf("table %s: the parent %s exists: its children stay until it is deleted", r.Cascade.Table(), keyText(key))
@@ -143,9 +141,6 @@ func deletedOf(t *tally.Tally) deleted {
 }
 
 func (d deleted) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return printLine(w, d)
-	}
 	var b strings.Builder
 	for table, n := range d.Rows {
 		fmt.Fprintf(&b, "table %s: %s deleted\n", table, plural(n, "row", "rows"))
@@ -160,6 +155,5 @@ func (d deleted) print(w io.Writer, asJSON bool) error {
 	case d.Error == "" && len(d.Rows)+len(d.Sent) == 0:
 		b.WriteString("there are no children\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return printEither(w, asJSON, d, b.String())
 }

@@ -29,7 +29,6 @@ other places. You can shorten an id. More: docs/dead-letters.md.`,
   sluice dlq redrive --route 'new search' --dry-run
   sluice dlq purge --queue failed --table orders --since 2h`,
 	}, dlqListCommand(c), dlqShowCommand(c), dlqRedriveCommand(c), dlqPurgeCommand(c))
-	cmd.Args = knownSubcommand
 	for _, sub := range cmd.Commands() {
 		completeBy(sub, "queue", c.ofFile(func(cfg *config.Config) []string { return []string{cfg.DeadLetter.Queue} }))
 		if sub.Flags().Lookup("table") != nil {

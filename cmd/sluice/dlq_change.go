@@ -187,10 +187,7 @@ func reportLine(r deadletter.Report, dryRun bool) string {
 		text = fmt.Sprintf("%d would run", r.WouldRun)
 	}
 	text += fmt.Sprintf(", %d failed or refused, %d waiting", r.Failed, r.Waiting)
-	if r.Gaps > 0 {
-		text += fmt.Sprintf(", %d gaps, which have no record to run", r.Gaps)
-	}
-	return text
+	return text + more(r.Gaps, "gaps, which have no record to run")
 }
 
 func dlqPurgeCommand(c *cli) *cobra.Command {

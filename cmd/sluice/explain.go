@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/fatih/color"
@@ -72,15 +71,16 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 		}
 		return x.result()
 	}
-	in := c.stdin
-	if len(args) == 1 && args[0] != "-" {
-		f, err := os.Open(args[0])
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		in = f
-	} else if isTerminal(in) {
+	name := stdinName
+	if len(args) == 1 {
+		name = args[0]
+	}
+	in, err := c.input(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if name == stdinName && isTerminal(c.stdin) {
 		fmt.Fprintln(c.stderr, "reading records from the terminal: end with Ctrl-D, or name a file")
 	}
 	return x.all(ctx, in)
@@ -149,11 +149,7 @@ func (x *explainer) record(ctx context.Context, rec *sluice.Record) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if x.asJSON {
-		return printLine(x.cli.stdout, e)
-	}
-	_, err := io.WriteString(x.cli.stdout, x.text(rec, e))
-	return err
+	return printEither(x.cli.stdout, x.asJSON, e, x.text(rec, e))
 }
 
 // explain makes the explanation of one record.

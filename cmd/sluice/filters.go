@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,42 +19,32 @@ const (
 	maxPattern = 4096
 )
 
-// filterCriteria is the filters of an event source mapping. Without a filter all
-// records pass.
-type filterCriteria struct {
-	Filters []filterPattern `json:"Filters"`
-}
-
-type filterPattern struct {
-	Pattern string `json:"Pattern"`
-}
-
 // errNoStream says that a mapping of the table's stream would have nothing to do.
 var errNoStream = fmt.Errorf("no route takes a record of the stream: routes for SNAPSHOT and MESSAGE come by other ways")
 
-// lambdaFilters returns filters that drop no record of a route. They know events,
-// types and deletions by time to live, and pass everything else. If the limits are
-// too narrow for the routes, they pass more.
-func lambdaFilters(cfg *config.Config, table string, view item.View, viewKnown bool) (filterCriteria, error) {
+// lambdaFilters returns the patterns of filters that drop no record of a route; none:
+// all records pass. They know events, types and deletions by time to live, and pass
+// everything else. If the limits are too narrow for the routes, they pass more.
+func lambdaFilters(cfg *config.Config, table string, view item.View, viewKnown bool) ([]string, error) {
 	w, err := wanted(cfg.Routes)
 	if err != nil {
-		return filterCriteria{}, err
+		return nil, err
 	}
 	f := filterMaker{resolver: cfg.EntityType, table: table, view: view, viewKnown: viewKnown}
 	for _, groups := range [][]group{w.groups(), w.merged(), w.eventsOnly()} {
 		patterns := f.patterns(groups)
 		if len(patterns) == 0 {
-			return filterCriteria{}, errNoStream // of this table
+			return nil, errNoStream // of this table
 		}
 		if slices.Contains(patterns, "{}") {
-			return filterCriteria{}, nil
+			return nil, nil
 		}
 		tooLong := slices.ContainsFunc(patterns, func(p string) bool { return len(p) > maxPattern })
 		if len(patterns) <= maxFilters && !tooLong {
-			return filterCriteria{mapped(patterns, func(p string) filterPattern { return filterPattern{p} })}, nil
+			return patterns, nil
 		}
 	}
-	return filterCriteria{}, nil
+	return nil, nil
 }
 
 // eventSet is INSERT, MODIFY and REMOVE, by their bits.
@@ -263,10 +251,8 @@ func pattern(events eventSet, ttl bool, where map[string]any) string {
 	if where != nil {
 		p["dynamodb"] = where
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(p) // maps of text never fail
+	var b strings.Builder
+	_ = printLine(&b, p) // maps of text never fail
 	return strings.TrimSpace(b.String())
 }
 

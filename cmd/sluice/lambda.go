@@ -64,7 +64,7 @@ another view.`,
 				return err
 			}
 			for _, f := range all {
-				if len(f.criteria.Filters) == 0 {
+				if len(f.patterns) == 0 {
 					fmt.Fprintf(c.stderr, "table %s: every record of the stream may be one that a route takes: there is no filter\n", f.table)
 				}
 			}
@@ -81,7 +81,7 @@ another view.`,
 // tableFilter are the filters of one table's mapping.
 type tableFilter struct {
 	table    string
-	criteria filterCriteria
+	patterns []string
 }
 
 // tableFilters are those of the one table, or of all of the file.
@@ -95,20 +95,22 @@ func tableFilters(cfg *config.Config, only string, view item.View, viewKnown boo
 	var all []tableFilter
 	for _, name := range tables {
 		table := tableName(name)
-		criteria, err := lambdaFilters(cfg, table, view, viewKnown)
+		patterns, err := lambdaFilters(cfg, table, view, viewKnown)
 		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", table, err)
 		}
-		all = append(all, tableFilter{table, criteria})
+		all = append(all, tableFilter{table, patterns})
 	}
 	return all, nil
 }
 
 func printFilters(w io.Writer, format string, all []tableFilter) error {
 	if format == "json" {
-		byTable := map[string]filterCriteria{}
+		type filter struct{ Pattern string }
+		byTable := map[string]any{}
 		for _, f := range all {
-			byTable[f.table] = filterCriteria{append([]filterPattern{}, f.criteria.Filters...)} // an empty list takes filters away
+			filters := mapped(f.patterns, func(p string) filter { return filter{p} }) // an empty list takes filters away
+			byTable[f.table] = map[string]any{"Filters": filters}
 		}
 		if len(all) == 1 {
 			return printJSON(w, byTable[all[0].table])
@@ -122,17 +124,17 @@ func printFilters(w io.Writer, format string, all []tableFilter) error {
 		}
 		fmt.Fprintf(&b, "# Table %s\n", f.table)
 		switch {
-		case len(f.criteria.Filters) == 0:
+		case len(f.patterns) == 0:
 			b.WriteString("# Every record of the stream may be one that a route takes: no filter.\n")
 		case format == "sam":
 			b.WriteString("FilterCriteria:\n  Filters:\n")
-			for _, p := range f.criteria.Filters {
-				fmt.Fprintf(&b, "    - Pattern: '%s'\n", strings.ReplaceAll(p.Pattern, "'", "''"))
+			for _, p := range f.patterns {
+				fmt.Fprintf(&b, "    - Pattern: '%s'\n", strings.ReplaceAll(p, "'", "''"))
 			}
 		default:
 			b.WriteString("filter_criteria {\n")
-			for _, p := range f.criteria.Filters {
-				fmt.Fprintf(&b, "  filter {\n    pattern = %s\n  }\n", hclString(p.Pattern))
+			for _, p := range f.patterns {
+				fmt.Fprintf(&b, "  filter {\n    pattern = %s\n  }\n", hclString(p))
 			}
 			b.WriteString("}\n")
 		}

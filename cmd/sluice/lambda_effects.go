@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 )
 
 // effects is one invocation's metrics.
@@ -34,29 +33,13 @@ type sinkEffects struct {
 }
 
 func (e *effects) text(line func(name, format string, args ...any)) {
-	line("records", "%d, %d settled%s", e.Records, e.Settled, others(count{e.Unrouted, "taken by no route"}))
+	line("records", "%d, %d settled%s", e.Records, e.Settled, more(e.Unrouted, "taken by no route"))
 	for _, r := range e.Routes {
-		line("route", "%s: %d done%s", plain(r.Route), r.Done, others(count{r.Skipped, "skipped"}, count{r.Filtered, "passed over by its conditions"}, count{r.Parked, "parked"}, count{r.Failed, "failed"}))
+		line("route", "%s: %d done%s", plain(r.Route), r.Done, more(r.Skipped, "skipped")+more(r.Filtered, "passed over by its conditions")+more(r.Parked, "parked")+more(r.Failed, "failed"))
 	}
 	for _, s := range e.Sinks {
-		line("sink", "%s: %d sent or written%s", plain(s.Sink), s.Items-s.Failures, others(count{s.Failures, "failed"}))
+		line("sink", "%s: %d sent or written%s", plain(s.Sink), s.Items-s.Failures, more(s.Failures, "failed"))
 	}
-}
-
-type count struct {
-	n    sum
-	what string
-}
-
-// others lists the counts that are not 0.
-func others(all ...count) string {
-	var b strings.Builder
-	for _, c := range all {
-		if c.n > 0 {
-			fmt.Fprintf(&b, ", %d %s", c.n, c.what)
-		}
-	}
-	return b.String()
 }
 
 // sum adds up the numbers that it is decoded from: a number of the embedded metric

@@ -103,11 +103,7 @@ func (c *cli) invoke(ctx context.Context, args []string, o invokeOptions) error 
 		failed = stopped(ctx, failed, "the function's answer")
 		result.Error = failed.Error()
 	}
-	if o.asJSON {
-		if err := printJSON(c.stdout, result); err != nil {
-			return err
-		}
-	} else if _, err := io.WriteString(c.stdout, result.text()); err != nil {
+	if err := c.answer(o.asJSON, result, "%s", result.text()); err != nil {
 		return err
 	}
 	switch {

@@ -189,14 +189,6 @@ func commandGroup(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// knownSubcommand is knownCommand for commands whose words are not proposed.
-func knownSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("unknown command %q: %s --help lists them", cmd.CommandPath()+" "+args[0], cmd.CommandPath())
-	}
-	return nil
-}
-
 // refuseArguments has each command without a rule of its own refuse arguments.
 func refuseArguments(cmd *cobra.Command) {
 	if cmd.Args == nil && cmd.ValidArgsFunction == nil {

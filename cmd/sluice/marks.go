@@ -87,10 +87,8 @@ Without its tombstone, a record that comes again can restore a deleted document.
 				if err != nil {
 					return err
 				}
-				out := printer{w: c.stdout, json: asJSON}
-				out.print(fmt.Sprintf("%s: %s deleted, %d younger than %v stay", index, plural(n, "tombstone", "tombstones"), stay, keep),
-					map[string]any{"index": index, "tombstones": n, "younger": stay})
-				return out.err
+				text := fmt.Sprintf("%s: %s deleted, %d younger than %v stay\n", index, plural(n, "tombstone", "tombstones"), stay, keep)
+				return printEither(c.stdout, asJSON, map[string]any{"index": index, "tombstones": n, "younger": stay}, text)
 			})
 		},
 	}
@@ -137,9 +135,7 @@ run sluice audit --repair: it deletes the documents of items deleted meanwhile.`
 				if high {
 					text += "\nIts documents have greater versions than changes by sequence: most changes take three\nrequests in place of one. sluice reindex gives them lower versions (docs/projection.md)."
 				}
-				out := printer{w: c.stdout, json: asJSON}
-				out.print(text, map[string]any{"adopted": index, "created": created, "highVersions": high})
-				return out.err
+				return printEither(c.stdout, asJSON, map[string]any{"adopted": index, "created": created, "highVersions": high}, text+"\n")
 			})
 		},
 	}

@@ -8,12 +8,23 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/wire"
 	"github.com/sluicehq/sluice/item"
 )
+
+const stdinName = "-"
+
+// input opens a file to read from, or standard input.
+func (c *cli) input(name string) (io.ReadCloser, error) {
+	if name == stdinName {
+		return io.NopCloser(c.stdin), nil
+	}
+	return os.Open(name)
+}
 
 // readRecords reads the records of every envelope that there is, one after the
 // other: a Lambda event, the answer of GetRecords, an array of EventBridge
@@ -83,16 +94,6 @@ func whole(rec *sluice.Record) []byte {
 		out = append(out, ',')
 	}
 	return append(out, raw[1:]...)
-}
-
-// oneLine has raw as one line of NDJSON.
-func oneLine(raw []byte) ([]byte, error) {
-	var b bytes.Buffer
-	if err := json.Compact(&b, raw); err != nil {
-		return nil, err
-	}
-	b.WriteByte('\n')
-	return b.Bytes(), nil
 }
 
 // keyText is a key for people: pk=1 sk=a.

@@ -230,11 +230,7 @@ func (r *recounting) verdict() string {
 }
 
 func (r *recounting) found(c rollup.Correction) {
-	verb := "set from"
-	fault := ""
-	if c.Err != nil {
-		fault = c.Err.Error()
-	}
+	verb, fault := "set from", errorText(c.Err)
 	switch {
 	case c.Busy:
 		verb = "left, since it keeps changing: from"
@@ -277,22 +273,12 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 		Error     string `json:"error,omitempty"`
 
 		Brake *brake.Error `json:"brake,omitempty"`
-	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected + done.Held, done.Busy, done.Gone, done.Open(), done.Held, done.Failed, "", nil}
+	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected + done.Held, done.Busy, done.Gone, done.Open(), done.Held, done.Failed, errorText(err), nil}
 	line.Brake, _ = errors.AsType[*brake.Error](done.Brake)
-	if err != nil {
-		line.Error = err.Error()
-	}
 	text := fmt.Sprintf("%s of table %s: %s, %d right, %d right at a later look, %d wrong, %d busy, %d not there",
 		one.Attribute, one.Table, plural(done.Parents, "parent", "parents"), done.Right, done.Settled, done.Corrected+done.Held, done.Busy, done.Gone)
-	if done.Open() > 0 {
-		text += fmt.Sprintf(", %d did not agree and were not looked at again", done.Open())
-	}
-	if done.Held > 0 {
-		text += fmt.Sprintf(", %d of the wrong ones left as they are", done.Held)
-	}
-	if done.Failed > 0 {
-		text += fmt.Sprintf(", %d not a number", done.Failed)
-	}
+	text += more(done.Open(), "did not agree and were not looked at again") +
+		more(done.Held, "of the wrong ones left as they are") + more(done.Failed, "not a number")
 	switch {
 	case err == nil && done.Brake != nil:
 		text += "\n--repair would stop: " + lowering(done.Brake).Error()

@@ -25,8 +25,6 @@ import (
 	"github.com/sluicehq/sluice/internal/reread"
 )
 
-const stdinName = "-"
-
 func replayCommand(c *cli) *cobra.Command {
 	r := replaying{c: c}
 	cmd := &cobra.Command{
@@ -135,25 +133,18 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 }
 
 func (r *replaying) file(ctx context.Context, name string) error {
-	in := r.c.stdin
-	if name != stdinName {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		in = f
+	in, err := r.c.input(name)
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	o := r.options(name)
 	p, err := replay.Run(ctx, r.routes, in, o)
 	r.parkedOrBad += p.Parked + p.Bad
 	r.bad += p.Bad
-	done := replayed{File: name, Progress: p}
+	done := replayed{File: name, Progress: p, Error: errorText(err)}
 	if p.Parked+p.Bad > 0 && !r.dryRun {
 		done.Failed = r.failed
-	}
-	if err != nil {
-		done.Error = err.Error()
 	}
 	switch {
 	case r.dryRun:

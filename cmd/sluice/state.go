@@ -26,7 +26,7 @@ import (
 )
 
 func stateCommand(c *cli) *cobra.Command {
-	cmd := commandGroup(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "state",
 		Short: "Show, reset or copy the state of a daemon",
 		Long: `Show, reset or copy the state of a daemon: the position of each shard, gaps, backfills
@@ -38,8 +38,6 @@ table can be shown at any time.`,
   sluice state create --state dynamodb:sluice-state
   sluice state copy --from sluice.db --to dynamodb:sluice-state`,
 	}, stateListCommand(c), stateShowCommand(c), stateResetCommand(c), stateCreateCommand(c), stateCopyCommand(c), stateImportCommand(c))
-	cmd.Args = knownSubcommand
-	return cmd
 }
 
 // stateFile is the state that a command is about.

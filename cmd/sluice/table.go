@@ -66,9 +66,9 @@ func (t *table) fit(room int) (text string, names []string) {
 	return b.String(), names
 }
 
-// widthOf returns the width of a terminal; 0 if stdout is none.
-func widthOf(stdout io.Writer) int {
-	if file, ok := stdout.(interface{ Fd() uintptr }); ok {
+// widthOf returns the width of a terminal; 0 if out is none.
+func widthOf(out io.Writer) int {
+	if file, ok := out.(interface{ Fd() uintptr }); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return width
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -230,11 +231,7 @@ func (t *tail) show(ctx context.Context, rec *sluice.Record) error {
 	}
 	t.print(func() error {
 		if t.asJSON {
-			line, err := oneLine(whole(rec))
-			if err == nil {
-				_, err = t.cli.stdout.Write(line)
-			}
-			return err
+			return printLine(t.cli.stdout, json.RawMessage(whole(rec)))
 		}
 		if typeErr != nil {
 			typ = "?"

@@ -33,13 +33,7 @@ type screen struct {
 // onScreen returns what to print to in place of stdout and stderr, and what to
 // call at the end.
 func onScreen(stdout, stderr *os.File) (out, err io.Writer, end func()) {
-	s := &screen{out: stderr, width: func() int {
-		width, _, err := term.GetSize(int(stderr.Fd()))
-		if err != nil || width <= 0 {
-			return 80
-		}
-		return width
-	}}
+	s := &screen{out: stderr, width: func() int { return cmp.Or(widthOf(stderr), 80) }}
 	out, err = stdout, stderr
 	if isTerminal(stdout) {
 		out = &onFile{to: stdout, screen: s, file: stdout}
@@ -105,6 +99,22 @@ func plural(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
+// more adds a number of things to a list; nothing of 0.
+func more[N ~int | ~int64](n N, what string) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d %s", n, what)
+}
+
+// errorText is the text of an error; "" of none.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // printJSON prints v for people's eyes and machines alike.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
@@ -153,13 +163,16 @@ type printer struct {
 }
 
 func (p *printer) print(text string, v any) {
-	var err error
-	if p.json {
-		err = printLine(p.w, v)
-	} else {
-		_, err = io.WriteString(p.w, text+"\n")
+	p.err = cmp.Or(p.err, printEither(p.w, p.json, v, text+"\n"))
+}
+
+// printEither prints v as one line of NDJSON, or in its place a text for people.
+func printEither(w io.Writer, asJSON bool, v any, text string) error {
+	if asJSON {
+		return printLine(w, v)
 	}
-	p.err = cmp.Or(p.err, err)
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // printLine prints v as one line of NDJSON.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -314,15 +313,11 @@ func (c *cli) readSample(name string) ([]*sluice.Record, error) {
 	if name == "" {
 		return nil, nil
 	}
-	in := c.stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("--sample: %w", err)
-		}
-		defer f.Close()
-		in = f
+	in, err := c.input(name)
+	if err != nil {
+		return nil, fmt.Errorf("--sample: %w", err)
 	}
+	defer in.Close()
 	var recs []*sluice.Record
 	for rec, err := range readRecords(in) {
 		if err != nil {

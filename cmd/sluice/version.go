@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +11,10 @@ import (
 
 // versionInfo is the version as JSON.
 type versionInfo struct {
-	Version  string    `json:"version"`
-	Commit   string    `json:"commit,omitempty"` // where the build knows it
-	Date     time.Time `json:"date,omitzero"`    // of the commit
-	Modified bool      `json:"modified"`
-	Go       string    `json:"go"`
-	OS       string    `json:"os"`
-	Arch     string    `json:"arch"`
+	buildversion.Build
+	Go   string `json:"go"`
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
 }
 
 func versionCommand(c *cli) *cobra.Command {
@@ -29,8 +25,7 @@ func versionCommand(c *cli) *cobra.Command {
 		Long:    "Print the version, Go's and the platform; with --json the commit, too.",
 		Example: `  sluice version`,
 		RunE: func(*cobra.Command, []string) error {
-			b := buildversion.Read()
-			info := versionInfo{b.Version, b.Commit, b.Date, b.Modified, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			info := versionInfo{buildversion.Read(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 			return c.answer(asJSON, info, "sluice %s\n", version())
 		},
 	}

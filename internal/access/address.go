@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // AddressFileOf is the path of the address of the daemon that keeps its state in a
@@ -49,7 +48,8 @@ func ReadAddress(path, tokenFile string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	if err := checkAddressOwner(path, tokenFile, uint32(os.Geteuid()), ownerOf); err != nil {
+	const advice = "who would be sent the token: ask as the user of the daemon (sudo -u), or name its address by --daemon"
+	if err := checkOwner(path, tokenFile, advice, uint32(os.Geteuid()), ownerOf); err != nil {
 		return "", err
 	}
 	address, err := read(f, path, 100)
@@ -60,27 +60,6 @@ func ReadAddress(path, tokenFile string) (string, error) {
 		return "", fmt.Errorf("%s has no address of a daemon: delete the file and start the daemon again", path)
 	}
 	return address, nil
-}
-
-func checkAddressOwner(path, tokenFile string, me uint32, ownerOf func(path string) (uint32, error)) error {
-	owner, err := ownerOf(path)
-	if err != nil {
-		return err
-	}
-	trusted := []uint32{0, me}
-	if tokenFile != "" {
-		of, err := ownerOf(tokenFile)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err == nil {
-			trusted = append(trusted, of)
-		}
-	}
-	if !slices.Contains(trusted, owner) {
-		return fmt.Errorf("%s belongs to another user (%d), who would be sent the token: ask as the user of the daemon (sudo -u), or name its address by --daemon", path, owner)
-	}
-	return nil
 }
 
 // Store writes a file that only its owner can read, whole or not at all.

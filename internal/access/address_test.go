@@ -102,7 +102,7 @@ func TestAddressOwner(t *testing.T) {
 		if c.named {
 			token = "token"
 		}
-		err := checkAddressOwner("address", token, c.me, func(path string) (uint32, error) {
+		err := checkOwner("address", token, "", c.me, func(path string) (uint32, error) {
 			if path == "token" {
 				return c.token, nil
 			}

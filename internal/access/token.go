@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -38,7 +39,9 @@ func FileOf(state string) string { return state + ".token" }
 // call it for a path. It refuses a file of another user than this process's, root
 // or the owner of the folder: that user would know the token.
 func Make(path string) (string, error) {
-	if err := checkOwner(path, uint32(os.Geteuid()), ownerOf); err != nil {
+	folder := filepath.Dir(path) + "/." // the folder itself, where its name is a link
+	err := checkOwner(path, folder, "who may know the token: delete the file", uint32(os.Geteuid()), ownerOf)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	token, err := Read(path)
@@ -52,17 +55,25 @@ func Make(path string) (string, error) {
 	return token, nil
 }
 
-func checkOwner(path string, me uint32, ownerOf func(path string) (uint32, error)) error {
+// checkOwner refuses a file of another user than root, me, or the owner of trusted, if
+// that is given and there. advice says why, and what to do.
+func checkOwner(path, trusted, advice string, me uint32, ownerOf func(path string) (uint32, error)) error {
 	owner, err := ownerOf(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	folder, folderErr := ownerOf(filepath.Dir(path) + "/.") // of the folder itself, where its name is a link
-	if err := errors.Join(err, folderErr); err != nil {
+	if err != nil {
 		return err
 	}
-	if owner != 0 && owner != me && owner != folder {
-		return fmt.Errorf("%s belongs to another user (%d), who may know the token: delete the file", path, owner)
+	users := []uint32{0, me}
+	if trusted != "" {
+		of, err := ownerOf(trusted)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil {
+			users = append(users, of)
+		}
+	}
+	if !slices.Contains(users, owner) {
+		return fmt.Errorf("%s belongs to another user (%d), %s", path, owner, advice)
 	}
 	return nil
 }

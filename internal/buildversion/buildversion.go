@@ -10,10 +10,10 @@ import (
 
 // Build is what a program was built from.
 type Build struct {
-	Version  string    // of the module; without one, the start of Commit, "devel" or "unknown"
-	Commit   string    // its hash, or the start of it; "" if the build does not know it
-	Date     time.Time // of the commit, in UTC; zero if the build does not know it
-	Modified bool      // files differed from the commit
+	Version  string    `json:"version"`          // of the module; without one, the start of Commit, "devel" or "unknown"
+	Commit   string    `json:"commit,omitempty"` // its hash, or the start of it; "" if the build does not know it
+	Date     time.Time `json:"date,omitzero"`    // of the commit, in UTC; zero if the build does not know it
+	Modified bool      `json:"modified"`         // files differed from the commit
 }
 
 // release is the version that make release gives a program, by the linker.

@@ -80,9 +80,7 @@ func (p property) kind(t reflect.Type) string {
 		return "list"
 	case reflect.TypeFor[config.KeyFrom]():
 		return "list or mapping"
-	case reflect.TypeFor[config.Texts]():
-		return "mapping"
-	case reflect.TypeFor[config.Fields]():
+	case reflect.TypeFor[config.Texts](), reflect.TypeFor[config.Fields]():
 		return "mapping"
 	case reflect.TypeFor[config.EntityType]():
 		return "[EntityType](#entitytype) or list"

@@ -61,7 +61,7 @@ var rules = []rule{
 	{pkgs: "internal/job", ours: []string{"state", "internal/backoff", "internal/staterules"}, stdOnly: true},
 
 	{pkgs: "internal/reread", ours: []string{".", "item/sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi", "internal/wire"}},
-	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/backoff", "internal/reread", "internal/routed", "internal/wire"}},
+	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/backoff", "internal/latectx", "internal/reread", "internal/routed", "internal/wire"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state", "internal/parallel", "internal/routed", "internal/wire"}},
 	{pkgs: "internal/wire", ours: []string{".", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},

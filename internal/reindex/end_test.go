@@ -183,7 +183,7 @@ func TestRefusals(t *testing.T) {
 		}, "swapped already, to products-000002"},
 		{"aliases in the body", func(w *world, r *Reindex) { r.Body = []byte(`{"aliases":{"products":{}}}`) }, "Body has aliases"},
 		{"no object", func(w *world, r *Reindex) { r.Body = []byte(`[]`) }, "Body is no JSON object"},
-		{"a wrong time", func(w *world, r *Reindex) { r.TTL = -1 }, "TTL is -1ns, want"},
+		{"a wrong time", func(w *world, r *Reindex) { r.TTL = -1 }, "TTL is -1ns and"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := started(t, 10)

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"iter"
 	"time"
 
@@ -105,18 +103,4 @@ func (r Reindex) withDefaults() Reindex {
 		r.Step = func(string) {}
 	}
 	return r
-}
-
-// validate looks at what flags say.
-func (r Reindex) validate() error {
-	var errs []error
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{{"TTL", r.TTL}, {"Longest", r.Longest}} {
-		if f.value < 0 {
-			errs = append(errs, fmt.Errorf("reindex: %s is %v, want 0 (the default) or above", f.name, f.value))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -52,8 +52,8 @@ const markName = "sluice"
 
 // Status reads the cluster's state of the alias.
 func (r Reindex) Status(ctx context.Context) (Status, error) {
-	if err := r.validate(); err != nil {
-		return Status{}, err
+	if r.TTL < 0 || r.Longest < 0 {
+		return Status{}, fmt.Errorf("reindex: TTL is %v and Longest is %v, want 0 (the default) or above", r.TTL, r.Longest)
 	}
 	st := Status{Alias: r.Alias}
 	also, deletes := r.Alias+docrules.AlsoSuffix, r.Alias+docrules.DeletesSuffix

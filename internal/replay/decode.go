@@ -59,9 +59,7 @@ func (r *replayer) send(ctx context.Context, b batch) error {
 		}
 	}
 	f := r.flow(b)
-	r.mu.Lock()
-	r.p.Records += len(b.records)
-	r.mu.Unlock()
+	r.add(&r.p.Records, len(b.records))
 	last, err := f.Submit(ctx, b.records...)
 	if err != nil {
 		return &runError{err}
@@ -112,7 +110,11 @@ func (r *replayer) value(ctx context.Context, text []byte, depth int) error {
 		}
 		return nil
 	case text[0] == '[' || e.Records != nil:
-		return r.event(ctx, text)
+		recs, err := wire.Event(text)
+		if err != nil {
+			return err
+		}
+		return r.send(ctx, batch{records: recs})
 	}
 	rec := sluice.DecodeRecord(text)
 	if err := rec.Err(); err != nil && rec.EventID == "" && !rec.Sequence.Valid() {
@@ -135,14 +137,6 @@ func (r *replayer) payload(ctx context.Context, data json.RawMessage, depth int)
 		return r.inner(ctx, []byte(text), depth)
 	}
 	return r.inner(ctx, data, depth)
-}
-
-func (r *replayer) event(ctx context.Context, text []byte) error {
-	recs, err := wire.Event(text)
-	if err != nil {
-		return err
-	}
-	return r.send(ctx, batch{records: recs})
 }
 
 // onFailure reads the records of a batch that failed.

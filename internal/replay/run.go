@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/latectx"
 	"github.com/sluicehq/sluice/internal/reread"
 )
 
@@ -106,12 +107,8 @@ func Run(ctx context.Context, m sluice.Matcher, in io.Reader, o Options) (Progre
 	o.Attempts = cmp.Or(o.Attempts, 5)
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	o.Items = cmp.Or(o.Items, new(Items))
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	running, cancel := latectx.After(ctx, o.Grace)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(o.Grace, cancel)
-		context.AfterFunc(running, func() { timer.Stop() })
-	})()
 	r := &replayer{o: o, matcher: limit(m, o.Attempts, o.Items), running: running, flows: make(map[string]*flow.Flow), p: Progress{Offset: o.Offset}}
 	r.o.Flow.MaxAge, r.o.Flow.ParkItem = ages, true // later changes of an item do not overtake a failed one
 	r.o.Flow.DeadLetter = holding{r.o.Flow.DeadLetter, o.Items}
@@ -191,9 +188,7 @@ func (r *replayer) read(ctx context.Context, in io.Reader) error {
 
 // submit hands a value to the flows, or to Bad.
 func (r *replayer) submit(ctx context.Context, v value) error {
-	r.mu.Lock()
-	r.p.Values++
-	r.mu.Unlock()
+	r.add(&r.p.Values, 1)
 	err := v.err
 	if err == nil {
 		err = r.value(ctx, v.text, 0)
@@ -204,9 +199,7 @@ func (r *replayer) submit(ctx context.Context, v value) error {
 	case errors.As(err, new(*runError)), ctx.Err() != nil:
 		return err
 	}
-	r.mu.Lock()
-	r.p.Bad++
-	r.mu.Unlock()
+	r.add(&r.p.Bad, 1)
 	return r.o.Bad(Bad{Line: v.line, Text: v.text, Err: err})
 }
 
@@ -269,12 +262,17 @@ func (t telling) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) e
 }
 
 func (r *replayer) count(res flow.Result) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	counts := [...]*int{flow.Done: &r.p.Done, flow.Skipped: &r.p.Skipped, flow.Parked: &r.p.Parked, flow.Unrouted: &r.p.Unrouted}
 	if n := counts[res]; n != nil { // Unrouted is the last one
-		*n++
+		r.add(n, 1)
 	}
+}
+
+// add adds to a number of the progress.
+func (r *replayer) add(n *int, by int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*n += by
 }
 
 // settle moves the offset to where all before is settled.

@@ -9,7 +9,7 @@ import (
 
 func TestTableNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"ab":          `table "ab" has 2 characters`,
+		"ab":          `table "ab": want a table's name, of 3 to 255`,
 		"arn:aws:x/y": `table "arn:aws:x/y": want a table's name`,
 	} {
 		o := testOptions(state.NewMemory())

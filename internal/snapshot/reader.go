@@ -51,12 +51,31 @@ type reader struct {
 	after    sluice.Item   // of the last page; absent before the first
 	patience time.Duration // of failures in a row; 0: no end
 	failed   func(err error, retryIn time.Duration)
+	worked   func() // a call has; may be nil
 
 	estimate float64   // of the next page's units
 	perItem  float64   // units; 0 while it is not known
 	failures int       // in a row
 	damaged  int       // answers in a row
 	since    time.Time // of the first failure in a row
+}
+
+// send sends the segment's pages, up to its end or that of ctx.
+func (r *reader) send(ctx context.Context, pages chan<- wire.ScanPage) error {
+	for {
+		page, err := r.next(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case pages <- page:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if !page.Last.Exists() {
+			return nil
+		}
+	}
 }
 
 // confirmations is the number of damaged responses in a row after which the damage
@@ -71,6 +90,9 @@ func (r *reader) next(ctx context.Context) (wire.ScanPage, error) {
 		if err == nil {
 			r.failures, r.damaged, r.since = 0, 0, time.Time{}
 			r.after = page.Last
+			if r.worked != nil {
+				r.worked()
+			}
 			return page, nil
 		}
 		if ctx.Err() != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/wire"
 )
 
 const (
@@ -51,11 +52,14 @@ func Scan(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter
 			return
 		}
 		ctx, stop := context.WithCancelCause(ctx)
-		found := make(chan []sluice.Record)
+		found := make(chan wire.ScanPage)
 		var reading sync.WaitGroup
 		for i := range s.segments { // side by side, each at most one page ahead
+			r := &reader{scanner: s, segment: i, patience: o.Patience, failed: func(err error, retryIn time.Duration) {
+				o.Logger.Warn("a page could not be read and is tried again", "table", table, "segment", i, "retryIn", retryIn, "error", err)
+			}}
 			reading.Go(func() {
-				if err := s.read(ctx, i, found); err != nil {
+				if err := r.send(ctx, found); err != nil {
 					stop(err) // the first counts
 				}
 			})
@@ -70,8 +74,8 @@ func Scan(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter
 			}
 		}()
 		for page := range found {
-			for i := range page {
-				if !yield(&page[i], nil) {
+			for i := range page.Records {
+				if !yield(&page.Records[i], nil) {
 					return
 				}
 			}
@@ -82,29 +86,6 @@ func Scan(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter
 		}
 		if err := s.unchanged(ctx, o.Patience); err != nil {
 			yield(nil, err)
-		}
-	}
-}
-
-// read sends all pages of a segment.
-func (s *scanner) read(ctx context.Context, segment int, found chan<- []sluice.Record) error {
-	r := &reader{scanner: s, segment: segment, patience: s.o.Patience, failed: func(err error, retryIn time.Duration) {
-		s.o.Logger.Warn("a page could not be read and is tried again", "table", s.table.name, "segment", segment, "retryIn", retryIn, "error", err)
-	}}
-	for {
-		page, err := r.next(ctx)
-		if err != nil {
-			return err
-		}
-		if len(page.Records) > 0 {
-			select {
-			case found <- page.Records:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		if !page.Last.Exists() {
-			return nil
 		}
 	}
 }

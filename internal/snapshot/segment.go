@@ -89,53 +89,28 @@ func (g *segment) run(ctx context.Context, t terms) error {
 // this one.
 func (g *segment) take(ctx context.Context, f *flow.Flow, after sluice.Item) error {
 	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	r := &reader{scanner: g.src.scanner, segment: g.n, after: after, failed: func(err error, retryIn time.Duration) {
-		g.src.troubled(g.n, err, retryIn)
-	}}
-	type fetched struct {
-		page wire.ScanPage
-		err  error
+	r := &reader{
+		scanner: g.src.scanner, segment: g.n, after: after,
+		failed: func(err error, retryIn time.Duration) { g.src.troubled(g.n, err, retryIn) },
+		worked: func() { g.src.untroubled(g.n) },
 	}
-	pages := make(chan fetched)
+	pages := make(chan wire.ScanPage)
+	var end error
 	var fetching sync.WaitGroup
 	defer fetching.Wait()
 	defer stop()
 	fetching.Go(func() {
-		for {
-			page, err := r.next(ctx)
-			if err == nil {
-				g.src.untroubled(g.n)
-			}
-			select {
-			case pages <- fetched{page, err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil || !page.Last.Exists() {
-				return
-			}
-		}
+		defer close(pages)
+		end = r.send(ctx, pages)
 	})
-	for {
-		var got fetched
-		select {
-		case got = <-pages:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if got.err != nil {
-			return got.err
-		}
-		last, err := f.Submit(ctx, got.page.Records...)
+	for page := range pages {
+		last, err := f.Submit(ctx, page.Records...)
 		if err != nil {
 			return err
 		}
-		g.submitted(last, got.page)
-		if !got.page.Last.Exists() {
-			return nil
-		}
+		g.submitted(last, page)
 	}
+	return end
 }
 
 // submitted notes where the segment is once its first n records are settled.

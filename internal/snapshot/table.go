@@ -50,12 +50,8 @@ func (c *client) describe(ctx context.Context) (table, error) {
 	if p := d.ProvisionedThroughput; p != nil && !onDemand {
 		t.units = float64(aws.ToInt64(p.ReadCapacityUnits))
 	}
-	for _, kind := range []types.KeyType{types.KeyTypeHash, types.KeyTypeRange} {
-		for _, k := range d.KeySchema {
-			if k.KeyType == kind {
-				t.keys = append(t.keys, aws.ToString(k.AttributeName))
-			}
-		}
+	for _, k := range d.KeySchema { // CreateTable takes the partition key first alone
+		t.keys = append(t.keys, aws.ToString(k.AttributeName))
 	}
 	if len(t.keys) == 0 {
 		return table{}, errors.New("the answer holds no key attributes")
@@ -92,12 +88,9 @@ func (c *client) find(outer context.Context, limit time.Duration) (table, error)
 
 // checkName returns the mistake in the name of a table.
 func checkName(name string) error {
-	const want = "want a table's name, of 3 to 255 letters, digits, '_', '-' and '.'"
-	if len(name) < 3 || len(name) > 255 {
-		return fmt.Errorf("snapshot: table %q has %d characters: %s", name, len(name), want)
-	}
-	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" || strings.ContainsAny(name, "/:") {
-		return fmt.Errorf("snapshot: table %q: %s", name, want)
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+	if len(name) < 3 || len(name) > 255 || strings.Trim(name, allowed) != "" {
+		return fmt.Errorf("snapshot: table %q: want a table's name, of 3 to 255 letters, digits, '_', '-' and '.'", name)
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 // expression evaluates the expressions of one Op. It supports comparisons by = and
 // <>, of integers also by < and <=, attribute_exists, attribute_not_exists, AND
 // and OR without parentheses, and the updates SET to values, REMOVE, and ADD of
-// integers. It refuses everything else, and unused names and values, like the
-// service.
+// integers. It panics at everything else, and at unused names and values, which the
+// service refuses: they are mistakes of the code that is tested.
 type expression struct {
 	op   dynamo.Op
 	used map[string]bool
@@ -34,61 +34,49 @@ var (
 	clause  = regexp.MustCompile(`\b(SET|REMOVE|ADD)\b`)
 )
 
-func (e *expression) holds(it sluice.Item) (bool, error) {
+func (e *expression) holds(it sluice.Item) bool {
 	if e.op.Condition == "" {
-		return true, nil
+		return true
 	}
 	any := false
 	for or := range strings.SplitSeq(e.op.Condition, " OR ") {
 		all := true
 		for and := range strings.SplitSeq(or, " AND ") {
-			ok, err := e.term(strings.TrimSpace(and), it)
-			if err != nil {
-				return false, err
-			}
-			all = all && ok
+			all = e.term(strings.TrimSpace(and), it) && all
 		}
 		any = any || all
 	}
-	return any, nil
+	return any
 }
 
-func (e *expression) term(s string, it sluice.Item) (bool, error) {
+func (e *expression) term(s string, it sluice.Item) bool {
 	if m := call.FindStringSubmatch(s); m != nil {
-		name, err := e.name(m[2])
-		_, exists := it.Lookup(name)
-		return exists == (m[1] == "attribute_exists"), err
+		_, exists := it.Lookup(e.name(m[2]))
+		return exists == (m[1] == "attribute_exists")
 	}
 	m := compare.FindStringSubmatch(s)
 	if m == nil {
-		return false, fmt.Errorf("tabletest does not know the condition %q", s)
+		panic(fmt.Sprintf("tabletest does not know the condition %q", s))
 	}
-	name, err := e.name(m[1])
-	if err != nil {
-		return false, err
-	}
-	want, err := e.value(m[3])
-	if err != nil {
-		return false, err
-	}
-	v, exists := it.Lookup(name)
+	v, exists := it.Lookup(e.name(m[1]))
+	want := read(e.value(m[3]))
 	if m[2] == "<" || m[2] == "<=" {
 		n, ok := v.Int64()
-		limit, numeric := read(want).Int64()
+		limit, numeric := want.Int64()
 		if !numeric || exists && !ok {
-			return false, fmt.Errorf("tabletest compares whole numbers only, not as %q wants", s)
+			panic(fmt.Sprintf("tabletest compares whole numbers only, not as %q wants", s))
 		}
-		return exists && (n < limit || m[2] == "<=" && n == limit), nil
+		return exists && (n < limit || m[2] == "<=" && n == limit)
 	}
-	equal := exists && v.Equal(read(want))
-	return equal == (m[2] == "="), nil
+	equal := exists && v.Equal(want)
+	return equal == (m[2] == "=")
 }
 
-func (e *expression) update(it sluice.Item) (sluice.Item, error) {
+func (e *expression) update(it sluice.Item) sluice.Item {
 	attrs := sdkitem.Map(it)
 	at := clause.FindAllStringIndex(e.op.Update, -1)
 	if len(at) == 0 || strings.TrimSpace(e.op.Update[:at[0][0]]) != "" {
-		return it, fmt.Errorf("tabletest does not know the update %q", e.op.Update)
+		panic(fmt.Sprintf("tabletest does not know the update %q", e.op.Update))
 	}
 	for i, span := range at {
 		end := len(e.op.Update)
@@ -99,11 +87,7 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 		for part := range strings.SplitSeq(e.op.Update[span[1]:end], ",") {
 			part = strings.TrimSpace(part)
 			if verb == "REMOVE" {
-				name, err := e.name(part)
-				if err != nil {
-					return it, err
-				}
-				delete(attrs, name)
+				delete(attrs, e.name(part))
 				continue
 			}
 			form := assign
@@ -112,93 +96,89 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 			}
 			m := form.FindStringSubmatch(part)
 			if m == nil {
-				return it, fmt.Errorf("tabletest does not know the update %q", part)
+				panic(fmt.Sprintf("tabletest does not know the update %q", part))
 			}
-			name, err := e.name(m[1])
-			if err != nil {
-				return it, err
-			}
-			value, err := e.value(m[2])
-			if err != nil {
-				return it, err
-			}
+			name, value := e.name(m[1]), e.value(m[2])
 			if verb == "ADD" {
-				if value, err = sum(attrs[name], value); err != nil {
-					return it, fmt.Errorf("ADD to %s: %w", name, err)
-				}
+				value = sum(attrs[name], value)
 			}
 			attrs[name] = value
 		}
 	}
-	return sdkitem.FromMap(attrs)
+	return parse(attrs)
 }
 
 // sum adds by to there; nil counts as 0.
-func sum(there, by types.AttributeValue) (types.AttributeValue, error) {
+func sum(there, by types.AttributeValue) types.AttributeValue {
+	if there == nil {
+		there = &types.AttributeValueMemberN{Value: "0"}
+	}
+	old, whole := read(there).Int64()
 	n, ok := read(by).Int64()
-	if !ok {
-		return nil, fmt.Errorf("tabletest adds whole numbers, not %s", read(by).Raw())
+	if !ok || !whole {
+		panic(fmt.Sprintf("tabletest adds whole numbers, not %s to %s", read(by).Raw(), read(there).Raw()))
 	}
-	if there != nil {
-		old, ok := read(there).Int64()
-		if !ok {
-			return nil, fmt.Errorf("what is there is no whole number: %s", read(there).Raw())
-		}
-		n += old
-	}
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}, nil
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(old+n, 10)}
 }
 
-func (e *expression) name(s string) (string, error) {
+func (e *expression) name(s string) string {
 	if !strings.HasPrefix(s, "#") {
-		return s, nil
+		return s
 	}
 	e.used[s] = true
 	if e.op.Names[s] == "" {
-		return "", fmt.Errorf("no name for %s", s)
+		panic("no name for " + s)
 	}
-	return e.op.Names[s], nil
+	return e.op.Names[s]
 }
 
-func (e *expression) value(s string) (types.AttributeValue, error) {
+func (e *expression) value(s string) types.AttributeValue {
 	e.used[s] = true
 	v, ok := e.op.Values[s]
 	if !ok {
-		return nil, fmt.Errorf("no value for %s", s)
+		panic("no value for " + s)
 	}
 	switch v := v.(type) {
 	case string, bool, int, int64, int32, []byte, nil:
-		return attributevalue.Marshal(v)
+		value, err := attributevalue.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		return value
 	case json.Number:
-		return &types.AttributeValueMemberN{Value: v.String()}, nil
+		return &types.AttributeValueMemberN{Value: v.String()}
 	case item.Value:
-		return sdkitem.Value(v), nil
+		return sdkitem.Value(v)
 	case sluice.Item:
-		return &types.AttributeValueMemberM{Value: sdkitem.Map(v)}, nil
+		return &types.AttributeValueMemberM{Value: sdkitem.Map(v)}
+	default:
+		panic(fmt.Sprintf("value %s is a %T", s, v))
 	}
-	return nil, fmt.Errorf("value %s is a %T", s, v)
 }
 
-// unused refuses what no expression uses, as the service does.
-func (e *expression) unused() error {
+// refuseUnused refuses what no expression uses, as the service does.
+func (e *expression) refuseUnused() {
 	for s := range e.op.Names {
 		if !e.used[s] {
-			return fmt.Errorf("name %s is not used", s)
+			panic(fmt.Sprintf("name %s is not used", s))
 		}
 	}
 	for s := range e.op.Values {
 		if !e.used[s] {
-			return fmt.Errorf("value %s is not used", s)
+			panic(fmt.Sprintf("value %s is not used", s))
 		}
 	}
-	return nil
 }
 
 func read(v types.AttributeValue) item.Value {
-	it, err := sdkitem.FromMap(map[string]types.AttributeValue{"v": v})
+	got, _ := parse(map[string]types.AttributeValue{"v": v}).Lookup("v")
+	return got
+}
+
+func parse(attrs map[string]types.AttributeValue) sluice.Item {
+	it, err := sdkitem.FromMap(attrs)
 	if err != nil {
 		panic(err)
 	}
-	got, _ := it.Lookup("v")
-	return got
+	return it
 }

@@ -301,10 +301,7 @@ func (db *DB) plan(op dynamo.Op) (c change, holds bool, err error) {
 	}
 	c.old = t.items[c.id]
 	e := expression{op: op, used: make(map[string]bool)}
-	holds, err = e.holds(c.old)
-	if err != nil {
-		return c, false, err
-	}
+	holds = e.holds(c.old)
 	switch op.Kind {
 	case dynamo.PutOp:
 		c.new = op.Item
@@ -313,14 +310,12 @@ func (db *DB) plan(op dynamo.Op) (c change, holds bool, err error) {
 		if !base.Exists() {
 			base = op.Key
 		}
-		c.new, err = e.update(base)
+		c.new = e.update(base)
 	case dynamo.CheckOp:
 		c.new = c.old
 	}
-	if err == nil {
-		err = e.unused()
-	}
-	return c, holds, err
+	e.refuseUnused()
+	return c, holds, nil
 }
 
 func (db *DB) apply(c change) {
