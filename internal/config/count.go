@@ -91,13 +91,6 @@ func (o *Count) check(c *Config, path string, r *Route) {
 	}
 }
 
-func (o *Count) conditions() (all []condition) {
-	for i, n := range o.Numbers {
-		all = append(all, condition{field: element(".numbers", i) + ".when", text: n.When})
-	}
-	return all
-}
-
 func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 	used := []string{o.Markers}
 	for _, n := range o.Numbers {

@@ -55,8 +55,11 @@ type evaluation struct {
 	work work
 }
 
-// whenNames are the variables of an expression over a record.
-var whenNames = []string{"new", "old", "keys", "event", "table", "type"}
+// Variables of an expression over a record, and over an item, which is new.
+var (
+	whenNames = []string{"new", "old", "keys", "event", "table", "type"}
+	itemNames = []string{"new"}
+)
 
 // exprError is a mistake in an expression, with its place there.
 type exprError struct {
@@ -284,7 +287,7 @@ func (c *Config) when(field, text string, names ...string) (*when, error) {
 
 // itemWhen is a compiled expression over an item, which is its variable new.
 func (c *Config) itemWhen(field, text string) (itemWhen, error) {
-	w, err := c.when(field, text, "new")
+	w, err := c.when(field, text, itemNames...)
 	if err != nil {
 		return nil, err
 	}

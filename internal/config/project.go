@@ -167,8 +167,6 @@ func (o *Project) checkVersion(c *Config, path string, r *Route) {
 	}
 }
 
-func (o *Project) conditions() []condition { return []condition{{field: ".only", text: o.Only}} }
-
 // clusterOf returns the cluster of a projection.
 func (c *Config) clusterOf(o *Project) string {
 	if all := c.ofKind("opensearch"); o.To == "" && len(all) == 1 {
