@@ -65,7 +65,8 @@ var changing = []string{"error", "firstError", "deadLetterError", "message", "re
 const maxRecentErrors = 1000
 
 // repeats writes an error once, and while it repeats once a minute, with the
-// number of lines in between. A full disk must not fill the log.
+// number of lines in between. A full disk must not fill the log. It leaves out the lines
+// of held records.
 type repeats struct {
 	slog.Handler
 	recent *recentErrors
@@ -83,7 +84,10 @@ type recentError struct {
 }
 
 func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.LevelError {
+	switch {
+	case isHeld(r):
+		return nil
+	case r.Level < slog.LevelError:
 		return h.Handler.Handle(ctx, r)
 	}
 	var key strings.Builder
@@ -142,28 +146,15 @@ type heldError struct{ error }
 
 func (e heldError) Unwrap() error { return e.error }
 
-// withoutHeld returns logger without the lines of held records. Each is retried
-// every checkEvery, and checks.run logs when its route is held and when it
-// continues.
-func withoutHeld(logger *slog.Logger) *slog.Logger { return slog.New(heldFilter{logger.Handler()}) }
-
-type heldFilter struct{ slog.Handler }
-
-func (h heldFilter) Handle(ctx context.Context, r slog.Record) error {
-	held := false
-	r.Attrs(func(a slog.Attr) bool {
-		err, ok := a.Value.Any().(error)
-		held = ok && errors.As(err, new(heldError))
-		return !held
-	})
-	if held && (r.Message == "record failed: will be tried again" || r.Message == "message failed: it comes again") {
-		return nil
+// isHeld reports whether a line is of a held record. Each is retried every checkEvery,
+// and checks.run logs when its route is held and when it continues.
+func isHeld(r slog.Record) (held bool) {
+	if r.Message == "record failed: will be tried again" || r.Message == "message failed: it comes again" {
+		r.Attrs(func(a slog.Attr) bool {
+			err, ok := a.Value.Any().(error)
+			held = ok && errors.As(err, new(heldError))
+			return !held
+		})
 	}
-	return h.Handler.Handle(ctx, r)
+	return held
 }
-
-func (h heldFilter) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return heldFilter{h.Handler.WithAttrs(attrs)}
-}
-
-func (h heldFilter) WithGroup(name string) slog.Handler { return heldFilter{h.Handler.WithGroup(name)} }
