@@ -181,7 +181,7 @@ func (d *shown) Explain(ctx context.Context, rec *sluice.Record) []page.Explaine
 }
 
 // Redrive implements [page.Letters].
-func (d *shown) Redrive(ctx context.Context, ids []string, f deadletter.Filter, how deadletter.How) (sum deadletter.Report, err error) {
+func (d *shown) Redrive(ctx context.Context, ids []string, f deadletter.Filter, how deadletter.How) (deadletter.Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
@@ -190,22 +190,7 @@ func (d *shown) Redrive(ctx context.Context, ids []string, f deadletter.Filter, 
 		d.logOutcome(o, how.DryRun)
 		told(o)
 	}
-	if len(ids) == 0 {
-		return d.box.RedriveAll(ctx, d.routes, f, how)
-	}
-	var errs []error
-	for _, id := range slices.Sorted(slices.Values(ids)) { // those of an item in order
-		if ctx.Err() != nil {
-			return sum, errors.Join(append(errs, ctx.Err())...)
-		}
-		one, err := redriveOne(ctx, d.box, d.routes, id, how)
-		if errors.Is(err, deadletter.ErrNotFound) { // redriven before a later one of its item, or by somebody else
-			continue
-		}
-		errs = append(errs, err)
-		sum.Done, sum.Failed, sum.Waiting, sum.Gaps, sum.WouldRun = sum.Done+one.Done, sum.Failed+one.Failed, sum.Waiting+one.Waiting, sum.Gaps+one.Gaps, sum.WouldRun+one.WouldRun
-	}
-	return sum, errors.Join(errs...)
+	return redrive(ctx, d.box, d.routes, slices.Sorted(slices.Values(ids)), f, how) // those of an item in order
 }
 
 // Purge implements [page.Letters].
