@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/page"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -30,21 +29,16 @@ type shown struct {
 	fleet  *fleetView         // nil: the state is a file
 }
 
-// addPage adds the page for browsers. texts is the handler of / for others; locked are
-// the reasons that everybody may know.
-func addPage(answers endpoints, g *access.Guard, d *shown, texts http.Handler, locked func(*http.Request) []string) {
-	h := page.New(d, d.o.Application, d.fleet != nil)
-	door := g.ProtectOr(h, page.Locked(locked))
-	texts = g.Protect(texts)
-	answers["GET /{$}"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// wanted has one handler answer browsers that want a page, and one the others.
+func wanted(browsers, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
 		if page.Wanted(r) {
-			door.ServeHTTP(w, r)
+			browsers.ServeHTTP(w, r)
 			return
 		}
-		texts.ServeHTTP(w, r)
+		others.ServeHTTP(w, r)
 	})
-	answers["/page/"], answers["/api/"], answers["GET /page/static/"] = door, g.Protect(h), page.Static()
 }
 
 // Status implements [page.Daemon].
