@@ -106,8 +106,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 		}
 	}
 	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Get: store.Get, Now: b.s.Fakes.Now, Metrics: b.s.Metrics}
-	var whens []itemWhen
-	ofNumber := make([]itemWhen, len(o.Numbers))
+	whens := make([]itemWhen, len(o.Numbers)) // nil: the number has none
 	for i, n := range o.Numbers {
 		count := rollup.Count{Table: n.Table, Attribute: n.Attribute, Of: n.Of, Create: n.Create, Key: rollup.From(n.Key)}
 		if n.When != "" {
@@ -115,8 +114,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 			if err != nil {
 				return nil, err
 			}
-			whens = append(whens, when)
-			ofNumber[i] = when
+			whens[i] = when
 			count.When = func(child sluice.Item) bool {
 				ok, err := when(child)
 				return ok && err == nil // decided, or the recount, has reported the error
@@ -138,7 +136,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 	if r.takes(sluice.Remove) || r.takes(sluice.Modify) {
 		made.options = append(made.options, router.NeedsOld())
 	}
-	made.Recounts, made.Lacks = b.recounts(r, path, c.Counts, ofNumber, store)
+	made.Recounts, made.Lacks = b.recounts(r, path, c.Counts, whens, store)
 	made.Explain = func(ctx context.Context, rec *sluice.Record) ([]Effect, error) {
 		if err := decide(whens, rec); err != nil {
 			return nil, err
@@ -184,9 +182,6 @@ type itemWhen = func(sluice.Item) (bool, error)
 
 // decided fails a record for good if an expression fails for its item.
 func decided(whens []itemWhen, next sluice.Handler) sluice.Handler {
-	if len(whens) == 0 {
-		return next
-	}
 	return func(ctx context.Context, rec *sluice.Record) error {
 		if err := decide(whens, rec); err != nil {
 			return sluice.Permanent(err)
@@ -201,6 +196,9 @@ func decide(whens []itemWhen, rec *sluice.Record) error {
 			continue
 		}
 		for _, when := range whens {
+			if when == nil {
+				continue
+			}
 			if _, err := when(image); err != nil {
 				return err
 			}
