@@ -311,7 +311,7 @@ func tableName(table string) string {
 
 // wrong adds the place in the file to err.
 func (c *Config) wrong(field string, err error) error {
-	e := c.fault(field, "%s", c.detail(field, err))
+	e := c.fault(field, "%s", c.source().detail(field, err))
 	e.err = err
 	return e
 }

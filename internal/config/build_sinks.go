@@ -81,14 +81,14 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 		sink := c.Sinks[name]
 		field := "sinks." + name
 		if sink.SQS != nil {
-			q, err := openQueue(sink.SQS, name, s, s.within(c, "sqs", field+".sqs.aws", sink.SQS.AWS))
+			q, err := openQueue(sink.SQS, name, s, s.Accounts.Within(s.AWS("sqs"), c.access(field+".sqs.aws", sink.SQS.AWS)))
 			if err != nil {
 				errs = append(errs, c.wrong(field+".sqs", err))
 			}
 			all.queues[name] = q
 		}
 		if sink.OpenSearch != nil {
-			cl, err := openCluster(c, sink.OpenSearch, name, s, s.within(c, "opensearch", field+".opensearch.aws", sink.OpenSearch.AWS))
+			cl, err := openCluster(c, sink.OpenSearch, name, s, s.Accounts.Within(s.AWS("opensearch"), c.access(field+".opensearch.aws", sink.OpenSearch.AWS)))
 			if err != nil {
 				errs = append(errs, c.wrong(field+".opensearch", err))
 			}
@@ -112,7 +112,7 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 	}
 	all.at = all.source.Store
 	if own.AWS != nil {
-		cfg := s.within(c, accounts.State, "sinks."+all.storeName+".dynamodb.aws", own.AWS)
+		cfg := s.Accounts.Within(s.AWS(accounts.State), c.access("sinks."+all.storeName+".dynamodb.aws", own.AWS))
 		store, err := dynamodb.New(cfg, options)
 		if err != nil {
 			errs = append(errs, c.wrong("sinks."+all.storeName, err))
