@@ -22,7 +22,7 @@ func newLogger(o Options, w io.Writer) *slog.Logger {
 	if o.LogFormat == "json" {
 		h = slog.NewJSONHandler(w, ho)
 	}
-	return slog.New(&repeats{Handler: tracing.Logs(h), recent: &recentErrors{byKey: make(map[string]*recentError)}})
+	return slog.New(&repeats{Handler: tracing.Logs(h), recent: &recentErrors{byKey: make(map[string]recentError)}})
 }
 
 // everyLine is logger for an application: a route that logs, or a handler, decides
@@ -75,7 +75,7 @@ type repeats struct {
 
 type recentErrors struct {
 	mu    sync.Mutex
-	byKey map[string]*recentError
+	byKey map[string]recentError
 }
 
 type recentError struct {
@@ -113,20 +113,16 @@ func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
 func (s *recentErrors) note(key string, now time.Time) (omitted int, write bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.byKey[key]
-	if e != nil && now.Sub(e.written) < repeatEvery {
-		e.omitted++
+	e, known := s.byKey[key]
+	if known && now.Sub(e.written) < repeatEvery {
+		s.byKey[key] = recentError{e.written, e.omitted + 1}
 		return 0, false
 	}
-	if e == nil {
-		if len(s.byKey) >= maxRecentErrors {
-			clear(s.byKey) // errors of so many kinds are no repetition
-		}
-		e = &recentError{}
-		s.byKey[key] = e
+	if !known && len(s.byKey) >= maxRecentErrors {
+		clear(s.byKey) // errors of so many kinds are no repetition
 	}
-	omitted, e.written, e.omitted = e.omitted, now, 0
-	return omitted, true
+	s.byKey[key] = recentError{written: now}
+	return e.omitted, true
 }
 
 func (h *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
