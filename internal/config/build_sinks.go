@@ -76,7 +76,7 @@ type cluster struct {
 func openSinks(c *Config, s Setup) (*sinks, error) {
 	all := &sinks{c: c, queues: map[string]*queue{}, clusters: map[string]*cluster{}, storeName: "dynamodb", usedSinks: uses{}, usedTables: uses{}}
 	var errs []error
-	var own *DynamoDB
+	own := new(DynamoDB)
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
 		sink := c.Sinks[name]
 		field := "sinks." + name
@@ -97,9 +97,6 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 		if sink.DynamoDB != nil {
 			own, all.storeName = sink.DynamoDB, name
 		}
-	}
-	if own == nil {
-		own = &DynamoDB{}
 	}
 	options := dynamodb.Options{
 		Budget: own.Budget, InFlight: own.InFlight, Timeout: time.Duration(own.Timeout),

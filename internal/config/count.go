@@ -123,7 +123,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 		c.Counts = append(c.Counts, count)
 	}
 	if o.DeleteOrphans != "" {
-		c.Orphans = o.orphans(store)
+		c.Orphans = &rollup.Orphans{Table: o.DeleteOrphans, Transact: store.Transact, While: slices.Sorted(maps.Values(o.Numbers[o.parents()].Key))}
 	}
 	counts, err := rollup.New(c)
 	if err != nil {
@@ -154,17 +154,15 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 		if o.DeleteOrphans == "" || rec.EventName != sluice.Insert {
 			return effects, nil
 		}
-		deleted, err := b.orphaned(ctx, rec, o.DeleteOrphans, c.Counts, store)
+		deleted, err := b.orphaned(ctx, rec, o.DeleteOrphans, c.Counts[o.parents()].Key(rec.New), store)
 		return append(effects, deleted...), err
 	}
 	return made, nil
 }
 
-// orphaned returns the deletion of the item that rec inserted, if its parent is
-// missing.
-func (b *builder) orphaned(ctx context.Context, rec *sluice.Record, table string, counts []rollup.Count, store Tables) ([]Effect, error) {
-	i := slices.IndexFunc(counts, func(n rollup.Count) bool { return n.Table == table })
-	parent := counts[i].Key(rec.New)
+// orphaned returns the deletion of the item that rec inserted, if its parent, which has
+// this key in table, is missing.
+func (b *builder) orphaned(ctx context.Context, rec *sluice.Record, table string, parent sluice.Item, store Tables) ([]Effect, error) {
 	if !parent.Exists() {
 		return nil, fmt.Errorf("it has not all of the attributes that a key of table %s is made of", table)
 	}
@@ -229,9 +227,4 @@ func (o *Count) wrongOrphans(r *Route) error {
 // parents returns the index of the first number in the table that deleteOrphans names.
 func (o *Count) parents() int {
 	return slices.IndexFunc(o.Numbers, func(n Counter) bool { return n.Table == o.DeleteOrphans })
-}
-
-// orphans deletes children whose parent is missing.
-func (o *Count) orphans(store Tables) *rollup.Orphans {
-	return &rollup.Orphans{Table: o.DeleteOrphans, Transact: store.Transact, While: slices.Sorted(maps.Values(o.Numbers[o.parents()].Key))}
 }
