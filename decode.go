@@ -188,22 +188,20 @@ func (d *decoder) wanted() string {
 
 // looksLikeObject names an object without records by its members.
 func looksLikeObject(names []string) string {
-	has := func(name string) bool { return slices.Contains(names, name) }
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "an empty object"
-	case has("DDBStreamBatchInfo"):
-		return "an on-failure destination record, which holds the position of the records but not the records: read them again from the stream with GetShardIterator AT_SEQUENCE_NUMBER and GetRecords"
-	case has("KinesisBatchInfo"):
-		return "an on-failure destination record of a Kinesis stream"
-	case has("NextShardIterator"):
-		return "a GetRecords API answer: decode it with DecodeGetRecords"
-	case has("batchItemFailures"):
-		return "the answer of a function, not what it is called with"
-	case has("dynamodb"):
-		return "a single stream record: wrap it, as {\"Records\":[…]}, or decode it with DecodeRecord"
-	case has("detail-type"):
-		return "an EventBridge event"
+	}
+	for _, kind := range []struct{ member, what string }{
+		{"DDBStreamBatchInfo", "an on-failure destination record, which holds the position of the records but not the records: read them again from the stream with GetShardIterator AT_SEQUENCE_NUMBER and GetRecords"},
+		{"KinesisBatchInfo", "an on-failure destination record of a Kinesis stream"},
+		{"NextShardIterator", "a GetRecords API answer: decode it with DecodeGetRecords"},
+		{"batchItemFailures", "the answer of a function, not what it is called with"},
+		{"dynamodb", "a single stream record: wrap it, as {\"Records\":[…]}, or decode it with DecodeRecord"},
+		{"detail-type", "an EventBridge event"},
+	} {
+		if slices.Contains(names, kind.member) {
+			return kind.what
+		}
 	}
 	const most = 8
 	if len(names) > most {

@@ -70,10 +70,6 @@ func round(ctx context.Context, rec *sluice.Record, todo []step, o outcome) erro
 	)
 	for _, s := range todo {
 		err := call(ctx, s.h, rec)
-		var (
-			part  *sluice.Remaining
-			retry *outcomes.Retry
-		)
 		switch {
 		case err == nil:
 			o.done = true
@@ -87,13 +83,13 @@ func round(ctx context.Context, rec *sluice.Record, todo []step, o outcome) erro
 			}
 			continue
 		}
-		if errors.As(err, &part) {
+		if part, ok := errors.AsType[*sluice.Remaining](err); ok {
 			after = max(after, part.After)
 			if part.Rest != nil {
 				s.h = part.Rest
 			}
 		}
-		if errors.As(err, &retry) {
+		if retry, ok := errors.AsType[*outcomes.Retry](err); ok {
 			after = max(after, retry.After)
 		}
 		rest = append(rest, s)

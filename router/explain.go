@@ -55,13 +55,10 @@ func (r *Router) Explain(rec *sluice.Record) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	routed := make(map[*route]bool)
-	for _, rt := range t.lookup(typ, event) {
-		routed[rt] = true
-	}
+	routes := t.lookup(typ, event)
 	verdicts := make([]Verdict, len(r.routes))
 	for i, rt := range r.routes {
-		if routed[rt] {
+		if slices.Contains(routes, rt) {
 			verdicts[i] = rt.decide(rec, event)
 		} else {
 			verdicts[i] = Verdict{Route: &rt.Route, Pattern: true}

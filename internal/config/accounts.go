@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/sluicehq/sluice/internal/accounts"
 	"github.com/sluicehq/sluice/internal/awsclient"
 )
@@ -152,15 +150,6 @@ func (c *Config) validateEndpoint(path, endpoint string) {
 	} else if awsclient.Exposed(endpoint) {
 		c.doc.add(path, "it is plain http to AWS, where others could read items and repeat requests; want https")
 	}
-}
-
-// within returns the configuration of a service for a sink with that aws.
-func (s Setup) within(c *Config, service, path string, a *Account) aws.Config {
-	cfg := s.AWS(service)
-	if a == nil {
-		return cfg
-	}
-	return s.Accounts.Within(cfg, c.access(path, a))
 }
 
 // queueAccess returns the account of a queue that the application consumes: that of

@@ -102,12 +102,11 @@ type BuiltRoute struct {
 
 // Route returns the route of a name; an empty one if there is none.
 func (a *App) Route(name string) BuiltRoute {
-	for _, r := range a.Routes {
-		if r.Name == name {
-			return r
-		}
+	i := slices.IndexFunc(a.Routes, func(r BuiltRoute) bool { return r.Name == name })
+	if i < 0 {
+		return BuiltRoute{}
 	}
-	return BuiltRoute{}
+	return a.Routes[i]
 }
 
 // Projected is a projection and its cluster.
@@ -155,12 +154,9 @@ func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
 		at, err := c.queueAccess(q)
 		b.app.Consumed[q], errs = at, append(errs, err)
 	}
-	for _, kind := range Kinds() {
-		for _, made := range b.made {
-			if made.Kind == kind && made.last != nil {
-				errs = append(errs, made.last())
-			}
-		}
+	errs = append(errs, b.addWorker())
+	for _, add := range b.watchdogs {
+		errs = append(errs, add())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -185,7 +181,9 @@ type builder struct {
 	resolver router.Resolver
 	app      *App
 	made     []*built
-	worked   []*cascade.Cascade // cascades that have a queue
+	// Their routes follow those of the file.
+	worked    []*cascade.Cascade // cascades that have a queue
+	watchdogs []func() error     // each adds the route of an escalation's watchdog
 }
 
 func newBuilder(c *Config, s Setup) (*builder, error) {
@@ -313,7 +311,7 @@ func tableName(table string) string {
 
 // wrong adds the place in the file to err.
 func (c *Config) wrong(field string, err error) error {
-	e := c.fault(field, "%s", c.detail(field, err))
+	e := c.fault(field, "%s", c.source().detail(field, err))
 	e.err = err
 	return e
 }

@@ -76,19 +76,19 @@ type cluster struct {
 func openSinks(c *Config, s Setup) (*sinks, error) {
 	all := &sinks{c: c, queues: map[string]*queue{}, clusters: map[string]*cluster{}, storeName: "dynamodb", usedSinks: uses{}, usedTables: uses{}}
 	var errs []error
-	var own *DynamoDB
+	own := new(DynamoDB)
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
 		sink := c.Sinks[name]
 		field := "sinks." + name
 		if sink.SQS != nil {
-			q, err := openQueue(sink.SQS, name, s, s.within(c, "sqs", field+".sqs.aws", sink.SQS.AWS))
+			q, err := openQueue(sink.SQS, name, s, s.Accounts.Within(s.AWS("sqs"), c.access(field+".sqs.aws", sink.SQS.AWS)))
 			if err != nil {
 				errs = append(errs, c.wrong(field+".sqs", err))
 			}
 			all.queues[name] = q
 		}
 		if sink.OpenSearch != nil {
-			cl, err := openCluster(c, sink.OpenSearch, name, s, s.within(c, "opensearch", field+".opensearch.aws", sink.OpenSearch.AWS))
+			cl, err := openCluster(c, sink.OpenSearch, name, s, s.Accounts.Within(s.AWS("opensearch"), c.access(field+".opensearch.aws", sink.OpenSearch.AWS)))
 			if err != nil {
 				errs = append(errs, c.wrong(field+".opensearch", err))
 			}
@@ -97,9 +97,6 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 		if sink.DynamoDB != nil {
 			own, all.storeName = sink.DynamoDB, name
 		}
-	}
-	if own == nil {
-		own = &DynamoDB{}
 	}
 	options := dynamodb.Options{
 		Budget: own.Budget, InFlight: own.InFlight, Timeout: time.Duration(own.Timeout),
@@ -112,7 +109,7 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 	}
 	all.at = all.source.Store
 	if own.AWS != nil {
-		cfg := s.within(c, accounts.State, "sinks."+all.storeName+".dynamodb.aws", own.AWS)
+		cfg := s.Accounts.Within(s.AWS(accounts.State), c.access("sinks."+all.storeName+".dynamodb.aws", own.AWS))
 		store, err := dynamodb.New(cfg, options)
 		if err != nil {
 			errs = append(errs, c.wrong("sinks."+all.storeName, err))

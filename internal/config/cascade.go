@@ -169,7 +169,6 @@ func (o *Cascade) build(b *builder, path string, r *Route) (*built, error) {
 	if q != nil {
 		b.consume(q.name)
 		b.worked = append(b.worked, deletes)
-		made.last = b.addWorker
 	}
 	if needsOld {
 		made.options = append(made.options, router.NeedsOld())
@@ -215,13 +214,12 @@ func (b *builder) planned(ctx context.Context, c *cascade.Cascade, threshold int
 	return effects, nil
 }
 
-// addWorker adds, once, the route for the messages of all cascades. One route serves
-// all queues, because a message names its cascade.
+// addWorker adds the route for the messages of all cascades. One route serves all
+// queues, because a message names its cascade.
 func (b *builder) addWorker() error {
 	if len(b.worked) == 0 {
 		return nil
 	}
-	defer func() { b.worked = nil }()
 	work, err := cascade.Worker(b.worked...)
 	if err != nil {
 		return b.c.wrong("routes", err)

@@ -91,13 +91,6 @@ func (o *Count) check(c *Config, path string, r *Route) {
 	}
 }
 
-func (o *Count) conditions() (all []condition) {
-	for i, n := range o.Numbers {
-		all = append(all, condition{field: element(".numbers", i) + ".when", text: n.When})
-	}
-	return all
-}
-
 func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 	used := []string{o.Markers}
 	for _, n := range o.Numbers {
@@ -113,8 +106,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 		}
 	}
 	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Get: store.Get, Now: b.s.Fakes.Now, Metrics: b.s.Metrics}
-	var whens []itemWhen
-	ofNumber := make([]itemWhen, len(o.Numbers))
+	whens := make([]itemWhen, len(o.Numbers)) // nil: the number has none
 	for i, n := range o.Numbers {
 		count := rollup.Count{Table: n.Table, Attribute: n.Attribute, Of: n.Of, Create: n.Create, Key: rollup.From(n.Key)}
 		if n.When != "" {
@@ -122,8 +114,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 			if err != nil {
 				return nil, err
 			}
-			whens = append(whens, when)
-			ofNumber[i] = when
+			whens[i] = when
 			count.When = func(child sluice.Item) bool {
 				ok, err := when(child)
 				return ok && err == nil // decided, or the recount, has reported the error
@@ -132,7 +123,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 		c.Counts = append(c.Counts, count)
 	}
 	if o.DeleteOrphans != "" {
-		c.Orphans = o.orphans(store)
+		c.Orphans = &rollup.Orphans{Table: o.DeleteOrphans, Transact: store.Transact, While: slices.Sorted(maps.Values(o.Numbers[o.parents()].Key))}
 	}
 	counts, err := rollup.New(c)
 	if err != nil {
@@ -145,7 +136,7 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 	if r.takes(sluice.Remove) || r.takes(sluice.Modify) {
 		made.options = append(made.options, router.NeedsOld())
 	}
-	made.Recounts, made.Lacks = b.recounts(r, path, c.Counts, ofNumber, store)
+	made.Recounts, made.Lacks = b.recounts(r, path, c.Counts, whens, store)
 	made.Explain = func(ctx context.Context, rec *sluice.Record) ([]Effect, error) {
 		if err := decide(whens, rec); err != nil {
 			return nil, err
@@ -163,17 +154,15 @@ func (o *Count) build(b *builder, path string, r *Route) (*built, error) {
 		if o.DeleteOrphans == "" || rec.EventName != sluice.Insert {
 			return effects, nil
 		}
-		deleted, err := b.orphaned(ctx, rec, o.DeleteOrphans, c.Counts, store)
+		deleted, err := b.orphaned(ctx, rec, o.DeleteOrphans, c.Counts[o.parents()].Key(rec.New), store)
 		return append(effects, deleted...), err
 	}
 	return made, nil
 }
 
-// orphaned returns the deletion of the item that rec inserted, if its parent is
-// missing.
-func (b *builder) orphaned(ctx context.Context, rec *sluice.Record, table string, counts []rollup.Count, store Tables) ([]Effect, error) {
-	i := slices.IndexFunc(counts, func(n rollup.Count) bool { return n.Table == table })
-	parent := counts[i].Key(rec.New)
+// orphaned returns the deletion of the item that rec inserted, if its parent, which has
+// this key in table, is missing.
+func (b *builder) orphaned(ctx context.Context, rec *sluice.Record, table string, parent sluice.Item, store Tables) ([]Effect, error) {
 	if !parent.Exists() {
 		return nil, fmt.Errorf("it has not all of the attributes that a key of table %s is made of", table)
 	}
@@ -191,9 +180,6 @@ type itemWhen = func(sluice.Item) (bool, error)
 
 // decided fails a record for good if an expression fails for its item.
 func decided(whens []itemWhen, next sluice.Handler) sluice.Handler {
-	if len(whens) == 0 {
-		return next
-	}
 	return func(ctx context.Context, rec *sluice.Record) error {
 		if err := decide(whens, rec); err != nil {
 			return sluice.Permanent(err)
@@ -208,6 +194,9 @@ func decide(whens []itemWhen, rec *sluice.Record) error {
 			continue
 		}
 		for _, when := range whens {
+			if when == nil {
+				continue
+			}
 			if _, err := when(image); err != nil {
 				return err
 			}
@@ -238,9 +227,4 @@ func (o *Count) wrongOrphans(r *Route) error {
 // parents returns the index of the first number in the table that deleteOrphans names.
 func (o *Count) parents() int {
 	return slices.IndexFunc(o.Numbers, func(n Counter) bool { return n.Table == o.DeleteOrphans })
-}
-
-// orphans deletes children whose parent is missing.
-func (o *Count) orphans(store Tables) *rollup.Orphans {
-	return &rollup.Orphans{Table: o.DeleteOrphans, Transact: store.Transact, While: slices.Sorted(maps.Values(o.Numbers[o.parents()].Key))}
 }

@@ -136,7 +136,7 @@ func (o *Escalate) build(b *builder, path string, r *Route) (*built, error) {
 		return made, nil
 	case "start":
 		b.consume(watch.name)
-		made.last = func() error { return b.addWatchdog(whole.Kind, watch, e) }
+		b.watchdogs = append(b.watchdogs, func() error { return b.addWatchdog(whole.Kind, watch, e) })
 		lacks := b.c.lacks(r, path)
 		made.Lacks = func(context.Context, bool) error { return lacks }
 	case "next":

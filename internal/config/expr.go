@@ -55,8 +55,11 @@ type evaluation struct {
 	work work
 }
 
-// whenNames are the variables of an expression over a record.
-var whenNames = []string{"new", "old", "keys", "event", "table", "type"}
+// Variables of an expression over a record, and over an item, which is new.
+var (
+	whenNames = []string{"new", "old", "keys", "event", "table", "type"}
+	itemNames = []string{"new"}
+)
 
 // exprError is a mistake in an expression, with its place there.
 type exprError struct {
@@ -282,9 +285,21 @@ func (c *Config) when(field, text string, names ...string) (*when, error) {
 	return w, nil
 }
 
+// Expression compiles an expression like a route's when, with the entity types of the
+// configuration. The function reports whether a record fulfils the expression. Its
+// errors are about types, and occur for the same record again. It is safe for
+// concurrent use.
+func (c *Config) Expression(text string) (func(*sluice.Record) (bool, error), error) {
+	w, err := compile(text, c.EntityType.resolver())
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", text, err)
+	}
+	return w.match, nil
+}
+
 // itemWhen is a compiled expression over an item, which is its variable new.
 func (c *Config) itemWhen(field, text string) (itemWhen, error) {
-	w, err := c.when(field, text, "new")
+	w, err := c.when(field, text, itemNames...)
 	if err != nil {
 		return nil, err
 	}

@@ -19,13 +19,8 @@ type handler interface {
 	build(b *builder, path string, r *Route) (*built, error)
 }
 
-// conditional is a handler with conditions on items, beside the route's own.
-type conditional interface {
-	conditions() []condition
-}
-
-// condition is an expression at a field, ".only" of a handler or ".project.only" of its
-// route, over variables with these names. Those of handlers are over new, an item.
+// condition is an expression at a field of its route, such as ".project.only", over
+// variables with these names.
 type condition struct {
 	field, text string
 	names       []string
@@ -34,11 +29,12 @@ type condition struct {
 // conditions returns those of the route and of its handlers.
 func (r *Route) conditions() []condition {
 	all := []condition{{".when", r.When, whenNames}}
-	for _, h := range r.handlers() {
-		if with, ok := h.handler.(conditional); ok {
-			for _, one := range with.conditions() {
-				all = append(all, condition{"." + h.name + one.field, one.text, []string{"new"}})
-			}
+	if r.Project != nil {
+		all = append(all, condition{".project.only", r.Project.Only, itemNames})
+	}
+	if r.Count != nil {
+		for i, n := range r.Count.Numbers {
+			all = append(all, condition{element(".count.numbers", i) + ".when", n.When, itemNames})
 		}
 	}
 	return all
@@ -88,7 +84,6 @@ type built struct {
 	options []router.Option // such as the images that the handler needs
 	late    bool            // the default of redrive
 	sends   []sending
-	last    func() error // adds a route after those of the file
 }
 
 // sending is a queue, named by field, that gets messages of these kinds. Without kinds,

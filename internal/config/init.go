@@ -27,7 +27,7 @@ type InitOptions struct {
 	Key        []string // key attributes of the tables, for project and cascade (default pk)
 	Handlers   []string // send, project, cascade, count or log: a route for each (default by Queue and Cluster, else log)
 	Queue      string   // name or URL of the queue of send, else of cascade (default jobs)
-	Cluster    string   // of project, a URL, in which ${NAME} and ${NAME:-default} are variables (default http:// URL for project; may hold ${NAME} and ${NAME:-default} (default http://127.0.0.1:9200)
+	Cluster    string   // of project, a URL, in which ${NAME} and ${NAME:-default} are variables (default http://127.0.0.1:9200)
 	Schema     string   // path or URL of the schema (default SchemaURL)
 }
 

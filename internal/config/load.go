@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-
-	"github.com/sluicehq/sluice/deploy/schema"
 )
 
 // Load reads a file, replaces its variables, and checks everything that needs no call
@@ -85,6 +82,3 @@ func Parse(name, dir string, text []byte, env func(string) (string, bool)) (*Con
 	}
 	return c, nil
 }
-
-// Schema returns the JSON Schema of files, as in deploy/schema.
-func Schema() []byte { return bytes.Clone(schema.JSON) }

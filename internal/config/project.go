@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -94,12 +95,8 @@ func (o *Project) check(c *Config, path string, r *Route) {
 			d.add(at, "%s", d.detail(at, trim(err)))
 		}
 	}
-	if o.Index != "" {
-		try(path+".index", func(p *projection.Options) { p.Index = o.Index })
-	}
-	if o.ID != "" {
-		try(path+".id", func(p *projection.Options) { p.ID = o.ID })
-	}
+	try(path+".index", func(p *projection.Options) { p.Index = cmp.Or(o.Index, p.Index) })
+	try(path+".id", func(p *projection.Options) { p.ID = cmp.Or(o.ID, p.ID) })
 	try(path+".routing", func(p *projection.Options) { p.Routing = o.Routing })
 	for i, p := range o.Include {
 		try(d.one(path+".include", i), func(all *projection.Options) { all.Include = []string{p} })
@@ -166,8 +163,6 @@ func (o *Project) checkVersion(c *Config, path string, r *Route) {
 		d.add(path+".unfencedBackfill", "it is for version none")
 	}
 }
-
-func (o *Project) conditions() []condition { return []condition{{field: ".only", text: o.Only}} }
 
 // clusterOf returns the cluster of a projection.
 func (c *Config) clusterOf(o *Project) string {

@@ -247,7 +247,7 @@ type agreement struct {
 
 func newAgreement(t testing.TB) *agreement {
 	a := &agreement{t: t, schema: compiled(t), counts: map[string]int{}}
-	if err := json.Unmarshal(Schema(), &a.root); err != nil {
+	if err := json.Unmarshal(schemaFile(t), &a.root); err != nil {
 		t.Fatal(err)
 	}
 	for _, base := range bases {

@@ -12,10 +12,20 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+// schemaFile is the text of the schema.
+func schemaFile(t testing.TB) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "schema", "sluice.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // compiled is the schema.
 func compiled(t testing.TB) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schemaFile(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -229,14 +229,11 @@ func asID(text string) string {
 // keyText writes an item's key as a text. It sorts the attributes by name, because
 // sources differ in their order.
 func keyText(keys sluice.Item) string {
-	values := map[string]string{}
-	for name, v := range keys.All() {
-		text, _ := v.AppendText(nil)
-		values[name] = string(text)
-	}
+	values := maps.Collect(keys.All())
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		texts = append(texts, values[name])
+		text, _ := values[name].AppendText(nil)
+		texts = append(texts, string(text))
 	}
 	return strings.Join(texts, "|")
 }

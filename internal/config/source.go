@@ -157,10 +157,6 @@ func (c *Config) fault(field, format string, args ...any) *Error {
 	return c.source().fault(field, format, args...)
 }
 
-// detail returns the message of err for an error about a field. It hides the message if
-// the value has variables, because err may quote a secret.
-func (c *Config) detail(field string, err error) string { return c.source().detail(field, err) }
-
 // note notes err, unless it is nil, as a mistake at path.
 func (c *Config) note(path string, err error) {
 	if err != nil {

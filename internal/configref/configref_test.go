@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/sluicehq/sluice/internal/config"
 )
 
 const renew = "run `go generate ./internal/config`"
@@ -17,7 +15,11 @@ func TestSchemaIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(made, config.Schema()) {
+	written, err := os.ReadFile(filepath.Join("..", "..", "deploy", "schema", "sluice.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(made, written) {
 		t.Errorf("deploy/schema/sluice.schema.json is not what the types say: %s", renew)
 	}
 }

@@ -32,17 +32,14 @@ func (b *backfills) run(ctx context.Context) {
 		return
 	}
 	for _, s := range b.all {
-		err := s.Run(ctx)
-		if ctx.Err() != nil && err == nil {
+		if err := s.Run(ctx); err != nil {
+			b.logger.Error("the backfill has ended before the table's end; the streams are read all the same", "table", s.Progress().Table, "error", err)
+			b.mu.Lock()
+			b.failed = append(b.failed, fmt.Sprintf("the backfill of table %q has ended before its end; start the daemon again when the cause is gone: %v", s.Progress().Table, err))
+			b.mu.Unlock()
+		} else if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
-			continue
-		}
-		b.logger.Error("the backfill has ended before the table's end; the streams are read all the same", "table", s.Progress().Table, "error", err)
-		b.mu.Lock()
-		b.failed = append(b.failed, fmt.Sprintf("the backfill of table %q has ended before its end; start the daemon again when the cause is gone: %v", s.Progress().Table, err))
-		b.mu.Unlock()
 	}
 }
 

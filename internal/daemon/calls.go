@@ -46,10 +46,8 @@ func watchCalls(m sluice.Matcher) (*calls, sluice.Matcher) {
 
 // named returns the calls of a route, or nil.
 func (c *calls) named(route string) *routeCalls {
-	for _, rc := range c.routes {
-		if rc.name == route {
-			return rc
-		}
+	if i := slices.IndexFunc(c.routes, func(rc *routeCalls) bool { return rc.name == route }); i >= 0 {
+		return c.routes[i]
 	}
 	return nil
 }

@@ -34,9 +34,7 @@ func (c *cascades) set(now page.Cascade, over bool) {
 func (c *cascades) now() []page.Cascade {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := slices.AppendSeq([]page.Cascade{}, maps.Values(c.all))
-	slices.SortFunc(all, func(a, b page.Cascade) int {
+	return append([]page.Cascade{}, slices.SortedFunc(maps.Values(c.all), func(a, b page.Cascade) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), strings.Compare(a.Parent, b.Parent))
-	})
-	return all
+	})...)
 }

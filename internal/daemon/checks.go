@@ -199,19 +199,14 @@ func (c *sinkCheck) holds() bool { return !c.passed.Load() }
 // poison for it. Each try of a message is a receive, so messages wait for longer the
 // longer the sink is down.
 func (c *sinkCheck) wish(rec *sluice.Record) error {
-	after := checkEvery
-	if _, ok := rec.Message(); ok {
-		c.mu.Lock()
-		after = min(max(3*time.Since(c.since), heldLeast), heldMost)
-		c.mu.Unlock()
-	}
-	return sluice.RetryAfter(after, c.lastError())
-}
-
-func (c *sinkCheck) lastError() error {
+	_, isMessage := rec.Message()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return heldError{fmt.Errorf("sink %s is not checked since %s: %w", c.sink, c.since.Format(time.RFC3339), c.err)}
+	after := checkEvery
+	if isMessage {
+		after = min(max(3*time.Since(c.since), heldLeast), heldMost)
+	}
+	return sluice.RetryAfter(after, heldError{fmt.Errorf("sink %s is not checked since %s: %w", c.sink, c.since.Format(time.RFC3339), c.err)})
 }
 
 // run makes the checks that hold routes until each has succeeded, or ctx ends.

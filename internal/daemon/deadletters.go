@@ -236,9 +236,7 @@ func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Val
 	if err != nil {
 		return err
 	}
-	return s.run(w, r, q, func(ctx context.Context, how deadletter.How) (deadletter.Report, error) {
-		return redriveOne(ctx, s.box, s.routes, e.ID, how)
-	})
+	return s.run(w, r, q, []string{e.ID}, deadletter.Filter{})
 }
 
 func (s *letterServer) redriveAll(w http.ResponseWriter, r *http.Request, q url.Values) error {
@@ -246,9 +244,7 @@ func (s *letterServer) redriveAll(w http.ResponseWriter, r *http.Request, q url.
 	if err != nil {
 		return badRequest(err)
 	}
-	return s.run(w, r, q, func(ctx context.Context, how deadletter.How) (deadletter.Report, error) {
-		return s.box.RedriveAll(ctx, s.routes, f, how)
-	})
+	return s.run(w, r, q, nil, f)
 }
 
 func (s *letterServer) logOutcome(o deadletter.Outcome, dryRun bool) {
@@ -265,7 +261,7 @@ const lineTimeout = time.Minute
 // run redrives, and writes a line for each outcome as it comes. A client that
 // goes away or does not read, and the end of the daemon, end it between two
 // entries; the log has each outcome.
-func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values, redrive func(context.Context, deadletter.How) (deadletter.Report, error)) error {
+func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values, ids []string, f deadletter.Filter) error {
 	how := deadletter.How{Fetch: s.fetch, Allow: q["allow"]}
 	for _, prefix := range q["unsigned"] {
 		switch id, err := s.box.Find(r.Context(), prefix); {
@@ -305,7 +301,7 @@ func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values,
 			cancel()
 		}
 	}
-	report, err := redrive(ctx, how)
+	report, err := redrive(ctx, s.box, s.routes, ids, f, how)
 	if tell(DeadLetterLine{Report: &report, Fault: text(err)}); broken != nil && !how.DryRun {
 		s.logger.Warn("who asked for the redrive of dead letters has not read the whole answer", "done", report.Done, "failed", report.Failed, "waiting", report.Waiting, "error", broken)
 	}
@@ -363,17 +359,31 @@ func (s *letterServer) delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// redriveOne redrives a letter. It does not return an error that an outcome reports.
-func redriveOne(ctx context.Context, box *letters.Box, m sluice.Matcher, id string, how deadletter.How) (report deadletter.Report, err error) {
+// redrive redrives the letters with these ids, one after another, or without ids the
+// letters that f selects. It does not return an error that an outcome reports.
+func redrive(ctx context.Context, box *letters.Box, m sluice.Matcher, ids []string, f deadletter.Filter, how deadletter.How) (report deadletter.Report, err error) {
+	if len(ids) == 0 {
+		return box.RedriveAll(ctx, m, f, how)
+	}
 	told := how.Told
 	how.Told = func(o deadletter.Outcome) {
 		count(&report, o)
 		told(o)
 	}
-	if err = box.Redrive(ctx, m, id, how); report.Failed+report.Waiting > 0 {
-		err = nil
+	var errs []error
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			return report, errors.Join(append(errs, ctx.Err())...)
+		}
+		before := report.Failed + report.Waiting
+		switch err := box.Redrive(ctx, m, id, how); {
+		case report.Failed+report.Waiting > before:
+		case len(ids) > 1 && errors.Is(err, deadletter.ErrNotFound): // redriven before a later one of its item, or by somebody else
+		default:
+			errs = append(errs, err)
+		}
 	}
-	return report, err
+	return report, errors.Join(errs...)
 }
 
 // count adds an outcome to a report.

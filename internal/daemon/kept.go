@@ -31,15 +31,11 @@ type kept struct {
 const forgetAfter = 20 * time.Minute
 
 func (k *kept) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
-	err := k.Box.Park(ctx, rec, f)
-	k.note(ctx, err)
-	return err
+	return k.noted(ctx, k.Box.Park(ctx, rec, f))
 }
 
 func (k *kept) ParkGap(ctx context.Context, g *sluice.Gap) error {
-	err := k.Box.ParkGap(ctx, g)
-	k.note(ctx, err)
-	return err
+	return k.noted(ctx, k.Box.ParkGap(ctx, g))
 }
 
 // handled reports a handled record to the box: its letter from before a restart is
@@ -70,9 +66,10 @@ func (k *kept) adopted(h poller.Hooks, store sharedStore) poller.Hooks {
 	return h
 }
 
-func (k *kept) note(ctx context.Context, err error) {
+// noted notes how a letter was stored, and returns err.
+func (k *kept) noted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return // cut off
+		return err // cut off
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -81,6 +78,7 @@ func (k *kept) note(ctx context.Context, err error) {
 		k.since = now
 	}
 	k.err, k.last = err, now
+	return err
 }
 
 func (k *kept) unready() []string {

@@ -22,7 +22,7 @@ func newLogger(o Options, w io.Writer) *slog.Logger {
 	if o.LogFormat == "json" {
 		h = slog.NewJSONHandler(w, ho)
 	}
-	return slog.New(&repeats{Handler: tracing.Logs(h), recent: &recentErrors{byKey: make(map[string]*recentError)}})
+	return slog.New(&repeats{Handler: tracing.Logs(h), recent: &recentErrors{byKey: make(map[string]recentError)}})
 }
 
 // everyLine is logger for an application: a route that logs, or a handler, decides
@@ -65,7 +65,8 @@ var changing = []string{"error", "firstError", "deadLetterError", "message", "re
 const maxRecentErrors = 1000
 
 // repeats writes an error once, and while it repeats once a minute, with the
-// number of lines in between. A full disk must not fill the log.
+// number of lines in between. A full disk must not fill the log. It leaves out the lines
+// of held records.
 type repeats struct {
 	slog.Handler
 	recent *recentErrors
@@ -74,7 +75,7 @@ type repeats struct {
 
 type recentErrors struct {
 	mu    sync.Mutex
-	byKey map[string]*recentError
+	byKey map[string]recentError
 }
 
 type recentError struct {
@@ -83,7 +84,10 @@ type recentError struct {
 }
 
 func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.LevelError {
+	switch {
+	case isHeld(r):
+		return nil
+	case r.Level < slog.LevelError:
 		return h.Handler.Handle(ctx, r)
 	}
 	var key strings.Builder
@@ -109,20 +113,16 @@ func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
 func (s *recentErrors) note(key string, now time.Time) (omitted int, write bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.byKey[key]
-	if e != nil && now.Sub(e.written) < repeatEvery {
-		e.omitted++
+	e, known := s.byKey[key]
+	if known && now.Sub(e.written) < repeatEvery {
+		s.byKey[key] = recentError{e.written, e.omitted + 1}
 		return 0, false
 	}
-	if e == nil {
-		if len(s.byKey) >= maxRecentErrors {
-			clear(s.byKey) // errors of so many kinds are no repetition
-		}
-		e = &recentError{}
-		s.byKey[key] = e
+	if !known && len(s.byKey) >= maxRecentErrors {
+		clear(s.byKey) // errors of so many kinds are no repetition
 	}
-	omitted, e.written, e.omitted = e.omitted, now, 0
-	return omitted, true
+	s.byKey[key] = recentError{written: now}
+	return e.omitted, true
 }
 
 func (h *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -142,28 +142,15 @@ type heldError struct{ error }
 
 func (e heldError) Unwrap() error { return e.error }
 
-// withoutHeld returns logger without the lines of held records. Each is retried
-// every checkEvery, and checks.run logs when its route is held and when it
-// continues.
-func withoutHeld(logger *slog.Logger) *slog.Logger { return slog.New(heldFilter{logger.Handler()}) }
-
-type heldFilter struct{ slog.Handler }
-
-func (h heldFilter) Handle(ctx context.Context, r slog.Record) error {
-	held := false
-	r.Attrs(func(a slog.Attr) bool {
-		err, ok := a.Value.Any().(error)
-		held = ok && errors.As(err, new(heldError))
-		return !held
-	})
-	if held && (r.Message == "record failed: will be tried again" || r.Message == "message failed: it comes again") {
-		return nil
+// isHeld reports whether a line is of a held record. Each is retried every checkEvery,
+// and checks.run logs when its route is held and when it continues.
+func isHeld(r slog.Record) (held bool) {
+	if r.Message == "record failed: will be tried again" || r.Message == "message failed: it comes again" {
+		r.Attrs(func(a slog.Attr) bool {
+			err, ok := a.Value.Any().(error)
+			held = ok && errors.As(err, new(heldError))
+			return !held
+		})
 	}
-	return h.Handler.Handle(ctx, r)
+	return held
 }
-
-func (h heldFilter) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return heldFilter{h.Handler.WithAttrs(attrs)}
-}
-
-func (h heldFilter) WithGroup(name string) slog.Handler { return heldFilter{h.Handler.WithGroup(name)} }

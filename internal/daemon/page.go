@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/holders"
 	"github.com/sluicehq/sluice/internal/page"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -30,21 +29,16 @@ type shown struct {
 	fleet  *fleetView         // nil: the state is a file
 }
 
-// addPage adds the page for browsers. texts is the handler of / for others; locked are
-// the reasons that everybody may know.
-func addPage(answers endpoints, g *access.Guard, d *shown, texts http.Handler, locked func(*http.Request) []string) {
-	h := page.New(d, d.o.Application, d.fleet != nil)
-	door := g.ProtectOr(h, page.Locked(locked))
-	texts = g.Protect(texts)
-	answers["GET /{$}"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// wanted has one handler answer browsers that want a page, and one the others.
+func wanted(browsers, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
 		if page.Wanted(r) {
-			door.ServeHTTP(w, r)
+			browsers.ServeHTTP(w, r)
 			return
 		}
-		texts.ServeHTTP(w, r)
+		others.ServeHTTP(w, r)
 	})
-	answers["/page/"], answers["/api/"], answers["GET /page/static/"] = door, g.Protect(h), page.Static()
 }
 
 // Status implements [page.Daemon].
@@ -181,7 +175,7 @@ func (d *shown) Explain(ctx context.Context, rec *sluice.Record) []page.Explaine
 }
 
 // Redrive implements [page.Letters].
-func (d *shown) Redrive(ctx context.Context, ids []string, f deadletter.Filter, how deadletter.How) (sum deadletter.Report, err error) {
+func (d *shown) Redrive(ctx context.Context, ids []string, f deadletter.Filter, how deadletter.How) (deadletter.Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
@@ -190,22 +184,7 @@ func (d *shown) Redrive(ctx context.Context, ids []string, f deadletter.Filter, 
 		d.logOutcome(o, how.DryRun)
 		told(o)
 	}
-	if len(ids) == 0 {
-		return d.box.RedriveAll(ctx, d.routes, f, how)
-	}
-	var errs []error
-	for _, id := range slices.Sorted(slices.Values(ids)) { // those of an item in order
-		if ctx.Err() != nil {
-			return sum, errors.Join(append(errs, ctx.Err())...)
-		}
-		one, err := redriveOne(ctx, d.box, d.routes, id, how)
-		if errors.Is(err, deadletter.ErrNotFound) { // redriven before a later one of its item, or by somebody else
-			continue
-		}
-		errs = append(errs, err)
-		sum.Done, sum.Failed, sum.Waiting, sum.Gaps, sum.WouldRun = sum.Done+one.Done, sum.Failed+one.Failed, sum.Waiting+one.Waiting, sum.Gaps+one.Gaps, sum.WouldRun+one.WouldRun
-	}
-	return sum, errors.Join(errs...)
+	return redrive(ctx, d.box, d.routes, slices.Sorted(slices.Values(ids)), f, how) // those of an item in order
 }
 
 // Purge implements [page.Letters].

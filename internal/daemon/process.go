@@ -121,22 +121,28 @@ func (p *process) endpoints(ctx context.Context, g *generation) http.Handler {
 	if p.fleet != nil {
 		seen.fleet = &fleetView{fleet: p.fleet, application: o.Application}
 	}
-	answers := endpoints{
+	pages := page.New(seen, o.Application, p.fleet != nil)
+	forOperators := endpoints{
 		"GET /gaps":              listGaps(src, o.Repairs),
 		"POST /gaps/acknowledge": acknowledgeGaps(src, p.logger),
 		"/deadletters":           dlq, "/deadletters/": dlq,
 		"POST /park": Parking(o.State, o.Application, src, p.logger),
 		"/routes":    routes, "/routes/": routes,
 		"POST /reload": p.reloads.handler(o.State, o.Application),
+		"/api/":        pages,
 	}
 	if o.Pprof {
-		answers["/debug/pprof/"] = profiles()
+		forOperators["/debug/pprof/"] = profiles()
 	}
-	answers = protected(p.guard, answers)
-	addPage(answers, p.guard, seen, page.Text(seen), p.unready)
 	mux := http.NewServeMux()
-	for pattern, h := range answers {
-		mux.Handle(pattern, h)
+	for pattern, h := range forOperators {
+		mux.Handle(pattern, p.guard.Protect(h))
 	}
+	door := p.guard.ProtectOr(pages, page.Locked(p.unready))
+	mux.Handle("/page/", door)
+	mux.Handle("GET /page/static/", page.Static())
+	mux.Handle("GET /{$}", wanted(door, p.guard.Protect(page.Text(seen))))
+	mux.Handle("/session", p.guard.Sessions())
+	mux.Handle("/session/", p.guard.Sessions())
 	return mux
 }

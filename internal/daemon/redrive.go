@@ -183,7 +183,7 @@ func (r *redriver) each(ctx context.Context, box *letters.Box, m sluice.Matcher)
 	for _, id := range r.ids {
 		id, err := box.Find(ctx, id)
 		if err == nil {
-			_, err = redriveOne(ctx, box, m, id, r.how)
+			_, err = redrive(ctx, box, m, []string{id}, r.filter, r.how)
 		}
 		errs = append(errs, err)
 	}

@@ -181,19 +181,14 @@ func (l *reloads) watch(ctx context.Context) {
 	if from := l.p.now().app.Reloading; from == nil || !from.Watch {
 		return
 	}
-	digest := func() string {
-		from := l.p.now().app.Reloading
-		d, err := from.Digest()
-		if err != nil {
-			return err.Error()
-		}
-		return d
-	}
 	seen := l.p.now().app.Reloading.Loaded
 	tried, refused := seen, time.Time{}
 	for backoff.Sleep(ctx, watchEvery) == nil {
 		before := seen
-		seen = digest()
+		var err error
+		if seen, err = l.p.now().app.Reloading.Digest(); err != nil {
+			seen = err.Error()
+		}
 		// It runs, perhaps by a reload at a signal. After a failure the reload says so.
 		if last := l.last(); seen == l.p.now().app.Reloading.Loaded && (last == nil || last.Outcome != page.Failed) {
 			tried, refused = seen, time.Time{}

@@ -111,16 +111,15 @@ func (t *throttles) status(s flow.RouteState) RouteStatus {
 // have, for example since a reload renamed the route.
 func (t *throttles) list() Routes {
 	all := Routes{Routes: []RouteStatus{}}
-	have := make(map[string]bool)
-	for _, s := range t.states() {
+	states := t.states()
+	for _, s := range states {
 		all.Routes = append(all.Routes, t.status(s))
-		have[s.Route] = true
 	}
 	t.mu.Lock()
 	paused := slices.Sorted(maps.Keys(t.known))
 	t.mu.Unlock()
 	for _, route := range paused {
-		if p, left, ok := t.pauseOf(route); ok && !have[route] {
+		if p, left, ok := t.pauseOf(route); ok && !slices.Contains(namesOf(states), route) {
 			all.Routes = append(all.Routes, StatusOf(p, left))
 		}
 	}

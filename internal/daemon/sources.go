@@ -43,7 +43,6 @@ type sources struct {
 
 func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, all *accounts.Accounts, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, tracer flow.Tracer, logger *slog.Logger) (s *sources, err error) {
 	calls, m := watchCalls(m)
-	flowLogger := withoutHeld(logger)
 	group := flow.NewGroup(m)
 	letters := &kept{Box: box, logger: logger}
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
@@ -53,7 +52,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	hooks := metrics.Flow(m)
 	hooks.Handled, hooks.Tracer = inTurn(life.handled, s.rates.handled, calls.handled, letters.handled, hooks.Handled, logged(logger)), tracer
 	flows := o.Limits
-	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
+	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for the following steps
 	streamHooks := metrics.Poller()
 	s.ended = func() { streamHooks.Memory(0, 0, 0) }
@@ -117,7 +116,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 			Grace:        grace,
 			Hooks:        metrics.Queue(),
 			FlowHooks:    hooks,
-			Logger:       flowLogger,
+			Logger:       logger,
 		})
 		if err != nil {
 			return nil, err

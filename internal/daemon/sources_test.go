@@ -191,7 +191,7 @@ func wireHeld(t *testing.T, c *cloud, held *checks, m sluice.Matcher, o Options)
 	registry := scrape.NewRegistry()
 	metrics := prom.New(registry)
 	w.metrics = scrape.Handler(registry)
-	s, err := newSources(o, held.hold(m), held, c.aws, nil, w.store, w.box, metrics, newLife(m, o, io.Discard), nil, slog.New(slog.NewTextHandler(w.log, nil)))
+	s, err := newSources(o, held.hold(m), held, c.aws, nil, w.store, w.box, metrics, newLife(m, o, io.Discard), nil, newLogger(Options{LogFormat: "text", LogLevel: "info"}, w.log))
 	if err != nil {
 		t.Fatal(err)
 	}

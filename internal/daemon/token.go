@@ -55,12 +55,3 @@ func forEverybody(reasons []string, routes []flow.RouteState) []string {
 	}
 	return all
 }
-
-// protected wraps the endpoints that show or change the daemon's data.
-func protected(g *access.Guard, all endpoints) endpoints {
-	for pattern, h := range all {
-		all[pattern] = g.Protect(h)
-	}
-	all["/session"], all["/session/"] = g.Sessions(), g.Sessions()
-	return all
-}

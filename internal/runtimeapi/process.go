@@ -72,12 +72,10 @@ func Start(ctx context.Context, c Command) (*Function, error) {
 	select {
 	case <-s.polled:
 		return f, nil
-	case e := <-s.initErr:
-		err = e
+	case err = <-s.initErr:
 	case <-f.exited:
 		select {
-		case e := <-s.initErr:
-			err = e
+		case err = <-s.initErr:
 		default:
 			err = fmt.Errorf("%w before its first poll: %w", ErrExited, f.exitError())
 		}

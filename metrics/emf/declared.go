@@ -31,7 +31,7 @@ type series struct {
 func validNames(all []*metrics.Metric) error {
 	for _, m := range all {
 		for _, name := range []string{m.CloudWatch, m.Dimension} {
-			if name != "" && (name[0] == ':' || clean(name, maxName) != name) {
+			if name != "" && clean(name, maxName) != name {
 				return fmt.Errorf("emf: %q is not a name in CloudWatch: want 1 to %d printable characters of ASCII that do not begin with a colon", name, maxName)
 			}
 		}
@@ -64,19 +64,14 @@ func (m *Metrics) Bind(of *metrics.Metric, labels ...string) func(float64) {
 func (p *part) bind(of *metrics.Metric) func(float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := (*series)(nil)
-	for _, other := range p.series {
-		if other.name == of.CloudWatch {
-			s = other // with other label values
-		}
-	}
-	if s == nil {
-		s = &series{name: of.CloudWatch, unit: counts}
+	i := slices.IndexFunc(p.series, func(s *series) bool { return s.name == of.CloudWatch }) // with other label values
+	if i < 0 {
+		i, p.series = len(p.series), append(p.series, &series{name: of.CloudWatch, unit: counts})
 		if of.Buckets != nil {
-			s.sample = new(sample)
+			p.series[i].sample = new(sample)
 		}
-		p.series = append(p.series, s)
 	}
+	s := p.series[i]
 	times := 1.0
 	if strings.HasSuffix(of.Name, "_seconds") {
 		s.unit, times = milliseconds, 1000

@@ -1,6 +1,7 @@
 package emf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,9 +30,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Namespace == "" {
-		o.Namespace = "Sluice"
-	}
+	o.Namespace = cmp.Or(o.Namespace, "Sluice")
 	if o.Dimensions == nil {
 		if name := os.Getenv("AWS_LAMBDA_FUNCTION_NAME"); name != "" {
 			o.Dimensions = map[string]string{"FunctionName": name}
@@ -98,7 +97,7 @@ func (o Options) validate() error {
 
 // named refuses names and values that CloudWatch refuses.
 func named(field, s string, most int) error {
-	if s == "" || len(s) > most || s[0] == ':' || clean(s, most) != s {
+	if clean(s, most) != s {
 		return fmt.Errorf("emf: Options.%s is %q: want 1 to %d printable characters of ASCII that do not begin with a colon", field, s, most)
 	}
 	return nil

@@ -31,12 +31,10 @@ func (m *Metrics) begin(dst []byte, now time.Time, dimension, value string) line
 	l.dst = append(l.dst, `,"CloudWatchMetrics":[{"Namespace":`...)
 	l.dst = appendString(l.dst, m.namespace)
 	l.dst = append(l.dst, `,"Dimensions":[[`...)
-	comma := false
 	add := func(name, value string) {
-		if comma {
+		if len(l.values) > 0 { // it is not the first
 			l.dst = append(l.dst, ',')
 		}
-		comma = true
 		l.dst = appendString(l.dst, name)
 		l.field(name, value)
 	}

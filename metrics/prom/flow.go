@@ -125,8 +125,8 @@ func (m *Metrics) observe(ctx context.Context, o prometheus.Observer, v float64)
 }
 
 func (m *flowMetrics) skipped(s *routeSeries, err error) {
-	var skip *sluice.SkipError
-	if !errors.As(err, &skip) {
+	skip, ok := errors.AsType[*sluice.SkipError](err)
+	if !ok {
 		return
 	}
 	if c, ok := s.reasons.Load(skip.Reason); ok {

@@ -19,17 +19,11 @@ type memory struct {
 
 type pollerMetrics struct {
 	descs
-	polls, records, bytes *prometheus.CounterVec
-	pollSeconds           *prometheus.HistogramVec
-	shardEnds, dropped    *prometheus.CounterVec
-	gaps, replaced        *prometheus.CounterVec
-	failures              *prometheus.CounterVec
-	checkpoints           *prometheus.CounterVec
-	checkpointSeconds     prometheus.Observer
-	openGaps              *prometheus.GaugeVec
 	shards, watermarkAge  *prometheus.Desc
 	lineage, toLoss       *prometheus.Desc
 	pinned, limit, noRoom *prometheus.Desc // of memory
+
+	hooks poller.Hooks // without Memory
 
 	mu   sync.Mutex
 	lags map[poller.Shard]time.Duration // of the shards that are being read
@@ -39,22 +33,8 @@ type pollerMetrics struct {
 }
 
 func newPollerMetrics(f factory) *pollerMetrics {
-	m := &pollerMetrics{
-		polls:             f.counter("sluice_polls_total", "GetRecords calls: with records, empty, or failed.", "table", "outcome"),
-		records:           f.counter("sluice_polled_records_total", "Records read from streams.", "table"),
-		bytes:             f.counter("sluice_polled_bytes_total", "Bytes of GetRecords answers.", "table"),
-		shardEnds:         f.counter("sluice_shard_ends_total", "Shards that ended, by reason.", "table", "end"),
-		dropped:           f.counter("sluice_dropped_records_total", "Records from before a start at LATEST.", "table"),
-		gaps:              f.counter("sluice_gaps_total", "Ranges of records that are lost.", "table"),
-		replaced:          f.counter("sluice_streams_replaced_total", "New streams of a table.", "table"),
-		failures:          f.counter("sluice_call_failures_total", "Failed calls, which are tried again.", "action"),
-		checkpoints:       f.counter("sluice_checkpoints_total", "Writes of positions.", "outcome"),
-		pollSeconds:       f.histogram("sluice_poll_seconds", "Duration of GetRecords calls.", []float64{.002, .01, .05, .2, 1, 5}, "table"),
-		checkpointSeconds: f.histogram("sluice_checkpoint_seconds", "Duration of writes of positions.", []float64{.001, .005, .02, .1, .5, 2}).WithLabelValues(),
-		openGaps:          f.gauge("sluice_open_gaps", "Gaps that nobody has acknowledged, from before a restart, too.", "table"),
-		lags:              make(map[poller.Shard]time.Duration),
-		known:             make(map[[2]string]poller.Lineage),
-	}
+	m := &pollerMetrics{lags: make(map[poller.Shard]time.Duration), known: make(map[[2]string]poller.Lineage)}
+	m.hooks = m.newHooks(f)
 	m.shards = m.desc("sluice_shards", "Shards being read.", "table")
 	m.watermarkAge = m.desc("sluice_watermark_age_seconds", "Age of the oldest unsettled record; else about 0.", "table")
 	m.toLoss = m.desc("sluice_time_to_loss_seconds", "Time until the stream forgets the oldest unsettled record; else 86400.", "table")
@@ -163,36 +143,52 @@ func (m *pollerMetrics) use() func(pinned, limit int64, waiting int) {
 
 // Poller returns hooks for one poller. Call it once per poller of the process.
 func (m *Metrics) Poller() poller.Hooks {
-	p := m.poller
+	hooks := m.poller.hooks
+	hooks.Memory = m.poller.use()
+	return hooks
+}
+
+func (m *pollerMetrics) newHooks(f factory) poller.Hooks {
+	polls := f.counter("sluice_polls_total", "GetRecords calls: with records, empty, or failed.", "table", "outcome")
+	records := f.counter("sluice_polled_records_total", "Records read from streams.", "table")
+	bytes := f.counter("sluice_polled_bytes_total", "Bytes of GetRecords answers.", "table")
+	shardEnds := f.counter("sluice_shard_ends_total", "Shards that ended, by reason.", "table", "end")
+	dropped := f.counter("sluice_dropped_records_total", "Records from before a start at LATEST.", "table")
+	gaps := f.counter("sluice_gaps_total", "Ranges of records that are lost.", "table")
+	replaced := f.counter("sluice_streams_replaced_total", "New streams of a table.", "table")
+	failures := f.counter("sluice_call_failures_total", "Failed calls, which are tried again.", "action")
+	checkpoints := f.counter("sluice_checkpoints_total", "Writes of positions.", "outcome")
+	pollSeconds := f.histogram("sluice_poll_seconds", "Duration of GetRecords calls.", []float64{.002, .01, .05, .2, 1, 5}, "table")
+	checkpointSeconds := f.histogram("sluice_checkpoint_seconds", "Duration of writes of positions.", []float64{.001, .005, .02, .1, .5, 2}).WithLabelValues()
+	openGaps := f.gauge("sluice_open_gaps", "Gaps that nobody has acknowledged, from before a restart, too.", "table")
 	return poller.Hooks{
 		Polled: func(c poller.Poll) {
-			p.polls.WithLabelValues(c.Shard.Table, outcome(c.Err, c.Records, "records")).Inc()
-			p.records.WithLabelValues(c.Shard.Table).Add(float64(c.Records))
-			p.bytes.WithLabelValues(c.Shard.Table).Add(float64(c.Bytes))
-			p.pollSeconds.WithLabelValues(c.Shard.Table).Observe(c.Took.Seconds())
+			polls.WithLabelValues(c.Shard.Table, outcome(c.Err, c.Records, "records")).Inc()
+			records.WithLabelValues(c.Shard.Table).Add(float64(c.Records))
+			bytes.WithLabelValues(c.Shard.Table).Add(float64(c.Bytes))
+			pollSeconds.WithLabelValues(c.Shard.Table).Observe(c.Took.Seconds())
 		},
-		ShardStarted: func(s poller.Shard, _ sluice.Sequence) { p.begin(s) },
+		ShardStarted: func(s poller.Shard, _ sluice.Sequence) { m.begin(s) },
 		ShardEnded: func(s poller.Shard, end poller.End) {
-			p.forget(s)
-			p.shardEnds.WithLabelValues(s.Table, string(end)).Inc()
+			m.forget(s)
+			shardEnds.WithLabelValues(s.Table, string(end)).Inc()
 		},
-		Lineage: p.listed,
-		Lag:     p.lag,
-		Dropped: func(s poller.Shard, n int) { p.dropped.WithLabelValues(s.Table).Add(float64(n)) },
+		Lineage: m.listed,
+		Lag:     m.lag,
+		Dropped: func(s poller.Shard, n int) { dropped.WithLabelValues(s.Table).Add(float64(n)) },
 		Gap: func(g sluice.Gap) {
-			p.gaps.WithLabelValues(g.Table).Inc()
+			gaps.WithLabelValues(g.Table).Inc()
 			if g.Next != "" {
-				p.replaced.WithLabelValues(g.Table).Inc()
+				replaced.WithLabelValues(g.Table).Inc()
 			}
 		},
-		OpenGaps: func(table string, gaps int) { p.openGaps.WithLabelValues(table).Set(float64(gaps)) },
-		Memory:   p.use(),
+		OpenGaps: func(table string, gaps int) { openGaps.WithLabelValues(table).Set(float64(gaps)) },
 		Failed: func(_ poller.Shard, action string, _ error, _ time.Duration) {
-			p.failures.WithLabelValues(action).Inc()
+			failures.WithLabelValues(action).Inc()
 		},
 		Checkpointed: func(_ int, took time.Duration, err error) {
-			p.checkpoints.WithLabelValues(outcome(err, 1, "stored")).Inc()
-			p.checkpointSeconds.Observe(took.Seconds())
+			checkpoints.WithLabelValues(outcome(err, 1, "stored")).Inc()
+			checkpointSeconds.Observe(took.Seconds())
 		},
 	}
 }

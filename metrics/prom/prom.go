@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/metrics"
+	"github.com/sluicehq/sluice/sources/queue"
 )
 
 // Metrics are the series of one process. All methods are safe for concurrent
@@ -17,10 +18,10 @@ import (
 type Metrics struct {
 	flow     flowMetrics
 	poller   *pollerMetrics
-	queue    *queueMetrics
+	queue    queue.Hooks
 	snapshot *snapshotMetrics
 	status   *statusMetrics
-	reloads  reloadMetrics
+	reloaded func(outcome string)
 
 	exemplar func(context.Context) map[string]string // nil: none
 
@@ -36,10 +37,10 @@ func New(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		flow:     newFlowMetrics(f),
 		poller:   newPollerMetrics(f),
-		queue:    newQueueMetrics(f),
+		queue:    newQueueHooks(f),
 		snapshot: newSnapshotMetrics(f),
 		status:   newStatusMetrics(),
-		reloads:  newReloadMetrics(f),
+		reloaded: newReloaded(f),
 	}
 	reg.MustRegister(m.poller, m.snapshot, m.status)
 	m.declared(f)
