@@ -223,7 +223,7 @@ func (m mutant) build(dir, root, pkg string) (string, error) {
 	if err := os.WriteFile(overlay, data, 0o644); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", bin, pkg)
+	cmd := exec.Command("go", "test", "-c", "-tags=long", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", bin, pkg)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("does not compile: %w\n%s", err, out)
