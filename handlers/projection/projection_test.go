@@ -130,6 +130,7 @@ func TestFailures(t *testing.T) {
 		{"removed without old image", streamtest.Remove("t", full, streamtest.WithView(item.NewImage)), small(), `the version is taken from the old image, without which the record came`},
 		{"place without old image", streamtest.Modify("t", full, full, streamtest.WithView(item.NewImage)), Options{Index: "{kind}", ID: "{pk}", Version: ByAttribute("rev")}, `attribute "kind" says where the document is, and it came without its old image`},
 		{"removed place without old image", streamtest.Remove("t", full, streamtest.WithView(item.NewImage)), Options{Index: "{kind}", ID: "{pk}", Version: BySequence()}, `the item has no attribute "kind"; it came without its old image`},
+		{"removed without a place", streamtest.Remove("t", full), Options{Index: "{other}", ID: "{pk}", Version: BySequence()}, `the item has no attribute "other"`},
 		{"no id", streamtest.Insert("t", full), Options{Index: "i", ID: "{id}", Version: Unversioned()}, `the id of the document: template "{id}": the item has no attribute "id"`},
 		{"id is a map", streamtest.Insert("t", map[string]any{"pk": "a", "id": map[string]any{}}), Options{Index: "i", ID: "{id}", Version: Unversioned()}, `attribute "id" is of type M, want S, N or B`},
 		{"id is long", streamtest.Insert("t", map[string]any{"pk": strings.Repeat("é", 257)}), Options{Index: "i", ID: "{pk}", Version: Unversioned()}, `it has 514 bytes, OpenSearch takes 512; Options.HashLongIDs`},

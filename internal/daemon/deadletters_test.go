@@ -467,3 +467,38 @@ func TestCount(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 }
+
+// Of several letters, those that are gone are passed over: an earlier redrive of their
+// item may have included them. The outcome of one letter hides no error of the next. Both
+// letters wait behind a damaged one, which may be of their items.
+func TestRedriveOfSeveralIDs(t *testing.T) {
+	l := newLetters(t, t.Context())
+	store := state.NewMemory()
+	l.box = letters.NewBox(store, "app")
+	var ids []string
+	for i, key := range []string{"a", "b"} {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: recordtest.Sequence(i + 1)})
+		if err := l.box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Last: errors.New("cause")}); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, l.box.ID(&rec, "r"))
+	}
+	if err := store.PutLetter(t.Context(), "app", "damaged", []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		ids  []string
+		want deadletter.Report
+		err  string
+	}{
+		{[]string{"gone"}, deadletter.Report{}, "no such dead letter: gone"},
+		{[]string{"gone", "also gone"}, deadletter.Report{}, ""},
+		{[]string{ids[0], "gone", "damaged", ids[1]}, deadletter.Report{Waiting: 2}, "dead letter damaged: "},
+	} {
+		how := deadletter.How{Told: func(deadletter.Outcome) {}}
+		got, err := redrive(t.Context(), l.box, l.routes, tt.ids, deadletter.Filter{}, how)
+		if got != tt.want || !strings.HasPrefix(text(err), tt.err) || (err == nil) != (tt.err == "") {
+			t.Errorf("%q: %+v, %v; want %+v, %q", tt.ids, got, err, tt.want, tt.err)
+		}
+	}
+}
