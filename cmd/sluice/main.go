@@ -160,12 +160,11 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	err := fmt.Errorf("unknown command %q", args[0])
 	cmd.SuggestionsMinimumDistance = 2
 	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
-		err = fmt.Errorf("%w: did you mean %s?", err, strings.Join(s, " or "))
+		return usage("unknown command %q: did you mean %s?", args[0], strings.Join(s, " or "))
 	}
-	return &daemon.UsageError{Err: err}
+	return usage("unknown command %q: %s --help lists them", args[0], cmd.CommandPath())
 }
 
 // knownFlag suggests the closest match for an unknown flag.

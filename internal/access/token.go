@@ -39,9 +39,7 @@ func FileOf(state string) string { return state + ".token" }
 // call it for a path. It refuses a file of another user than this process's, root
 // or the owner of the folder: that user would know the token.
 func Make(path string) (string, error) {
-	folder := filepath.Dir(path) + "/." // the folder itself, where its name is a link
-	err := checkOwner(path, folder, "who may know the token: delete the file", uint32(os.Geteuid()), ownerOf)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := checkTokenOwner(path, uint32(os.Geteuid()), ownerOf); err != nil {
 		return "", err
 	}
 	token, err := Read(path)
@@ -53,6 +51,15 @@ func Make(path string) (string, error) {
 		return "", fmt.Errorf("the token that its operators need cannot be stored: %w", err)
 	}
 	return token, nil
+}
+
+func checkTokenOwner(path string, me uint32, ownerOf func(path string) (uint32, error)) error {
+	folder := filepath.Dir(path) + "/." // the folder itself, where its name is a link
+	err := checkOwner(path, folder, "who may know the token: delete the file", me, ownerOf)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // checkOwner refuses a file of another user than root, me, or the owner of trusted, if

@@ -89,7 +89,7 @@ func TestMakeRefusesFilesOfOthers(t *testing.T) {
 		"another's in a folder of me": {another, me, false},
 	} {
 		owners := map[string]uint32{dir + "/.": c.folder, filepath.Join(dir, "t"): c.file}
-		err := checkOwner(filepath.Join(dir, "t"), dir+"/.", "", me, func(path string) (uint32, error) { return owners[path], nil })
+		err := checkTokenOwner(filepath.Join(dir, "t"), me, func(path string) (uint32, error) { return owners[path], nil })
 		if (err == nil) != c.fine || err != nil && !strings.Contains(err.Error(), "belongs to another user (2000)") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -304,3 +304,45 @@ func TestStopsInTime(t *testing.T) {
 		}
 	})
 }
+
+// A segment that cannot be read for a while is reported, until a page is read.
+func TestSegmentCannotBeReadForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStub(100)
+		st.pageSize, st.took = 1, time.Second
+		var broken atomic.Bool
+		st.fail = func(op string, _ int) string {
+			if op == "Scan" && broken.Load() {
+				return "InternalServerError"
+			}
+			return ""
+		}
+		var got seen
+		o := testOptions(started(t))
+		o.Scan.Segments = 1
+		s := newSource(t, st, routed(into(&got)), o)
+		ended := make(chan error)
+		go func() { ended <- s.Run(t.Context()) }()
+		time.Sleep(10 * time.Second)
+		for range 2 {
+			broken.Store(true)
+			time.Sleep(patient)
+			if all := s.Troubles(); all != nil {
+				t.Errorf("at once: %v", all)
+			}
+			time.Sleep(patient)
+			if all := s.Troubles(); len(all) != 1 || !strings.Contains(all[0], "segment 0 cannot be read since") {
+				t.Errorf("during the failure: %v", all)
+			}
+			broken.Store(false)
+			time.Sleep(lastRetry + 2*time.Second)
+			if all := s.Troubles(); all != nil || s.Progress().Finished {
+				t.Errorf("after it: %v, %+v", all, s.Progress())
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		got.all(t, st)
+	})
+}

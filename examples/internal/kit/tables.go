@@ -65,7 +65,12 @@ func (s Schema) table(prefix string) *dynamodb.CreateTableInput {
 		in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{*s.Index}
 		keys = slices.Concat(keys, s.Index.KeySchema)
 	}
+	defined := map[string]bool{} // an index may have keys of the table
 	for _, k := range keys {
+		if defined[*k.AttributeName] {
+			continue
+		}
+		defined[*k.AttributeName] = true
 		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: k.AttributeName, AttributeType: types.ScalarAttributeTypeS})
 	}
 	if s.Stream {

@@ -34,8 +34,8 @@ type job struct {
 
 func (j job) searches() bool { return j.search }
 
-// findJobs finds the tests of the files that begin with //go:build integration, which
-// make test runs, and of the one with aws, and leaves out what leftOut names.
+// findJobs finds the tests of the files that need servers: they begin with //go:build
+// integration, one with aws too. It leaves out what leftOut names.
 func findJobs(root string, pkg, run *regexp.Regexp) ([]job, error) {
 	found := map[string]*job{}
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
@@ -82,14 +82,14 @@ func findJobs(root string, pkg, run *regexp.Regexp) ([]job, error) {
 	return all, nil
 }
 
-// integration reports whether the file is for runs with servers, and no proof.
+// integration reports whether the file is for runs with servers alone, and no proof.
 func integration(text []byte) bool {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	if !constraint.IsGoBuild(string(first)) {
 		return false
 	}
 	expr, err := constraint.Parse(string(first))
-	return err == nil && !expr.Eval(func(string) bool { return false }) &&
+	return err == nil && !expr.Eval(func(tag string) bool { return tag == "long" }) &&
 		expr.Eval(func(tag string) bool { return tag == "integration" || tag == "aws" })
 }
 
