@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -202,7 +203,7 @@ func (o *once) start(units []*unit) []*transaction {
 // run makes one attempt to apply the units of t, and wakes all waiting callers.
 // User code in it may panic or end its goroutine.
 func (o *once) run(deadline time.Time, t *transaction) {
-	begin := time.Now()
+	begin, returned := time.Now(), false
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	slow := time.AfterFunc(slowTransaction, func() { o.free(t) })
@@ -214,16 +215,16 @@ func (o *once) run(deadline time.Time, t *transaction) {
 	}()
 	ctx, traced := o.trace(ctx, t.units)
 	defer traced()
-	err := <-outcomes.Go(func() error {
-		o.apply(ctx, t)
-		if done, failed := o.judge(t); done > 0 {
-			o.commits.Add(done, failed, time.Since(begin))
+	defer func() {
+		if !returned {
+			t.fail(outcome{err: o.explain(&outcomes.Panic{Value: recover(), Stack: debug.Stack()})})
 		}
-		return nil
-	})
-	if err != nil {
-		t.fail(outcome{err: o.explain(err)})
+	}()
+	o.apply(ctx, t)
+	if done, failed := o.judge(t); done > 0 {
+		o.commits.Add(done, failed, time.Since(begin))
 	}
+	returned = true
 }
 
 // trace begins the span of a transaction of units, if they are traced, and returns

@@ -214,6 +214,7 @@ func TestOnceGivesItsPlaceToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})
 		s.answer = func(n int, _ *dynamodb.TransactWriteItemsInput) error {
+			time.Sleep(time.Millisecond) // until then the handler waits for the transaction
 			if n == 1 {
 				return failure(400, "ThrottlingException", "")
 			}
