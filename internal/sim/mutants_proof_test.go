@@ -4,7 +4,7 @@ package sim
 
 import "testing"
 
-func TestProofMutants(t *testing.T) { areCaught(t, mutants) }
+func TestProofMutants(t *testing.T) { areCaughtBy(t, mutant.caught, mutants) }
 
 func TestProofFleetMutants(t *testing.T) { areCaughtBy(t, mutant.caughtByFleet, fleetMutants) }
 

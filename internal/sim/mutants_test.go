@@ -72,20 +72,24 @@ type mutant struct {
 // and holds the simulation to noticing it. Nothing in the tree is changed: go's
 // -overlay puts the broken file in the place of the real one.
 //
-// A mutant costs seconds, so that each run takes another; TestProofMutants takes
-// all.
+// Those of fleetMutants are for the simulation of a fleet, in state/dynamostate, and
+// those of testedMutants for single tests, of what a history seldom shows.
+//
+// A mutant costs seconds, so that each run takes another; TestProofMutants and those
+// beside it take all.
 func TestMutants(t *testing.T) {
-	areCaught(t, []mutant{mutants[rand.IntN(len(mutants))]})
-}
-
-// TestFleetMutants does so with the simulation of a fleet, in state/dynamostate.
-func TestFleetMutants(t *testing.T) {
-	areCaughtBy(t, mutant.caughtByFleet, []mutant{fleetMutants[rand.IntN(len(fleetMutants))]})
-}
-
-// TestTestedMutants does so with single tests, of what a history seldom shows.
-func TestTestedMutants(t *testing.T) {
-	areCaughtBy(t, mutant.caughtByTest, []mutant{testedMutants[rand.IntN(len(testedMutants))]})
+	lists := []struct {
+		caught func(m mutant, dir, root string) (string, error)
+		of     []mutant
+	}{{mutant.caught, mutants}, {mutant.caughtByFleet, fleetMutants}, {mutant.caughtByTest, testedMutants}}
+	n := rand.IntN(len(mutants) + len(fleetMutants) + len(testedMutants))
+	for _, list := range lists {
+		if n < len(list.of) {
+			areCaughtBy(t, list.caught, list.of[n:n+1])
+			return
+		}
+		n -= len(list.of)
+	}
 }
 
 // Each mutant is of the code as it is.
@@ -101,8 +105,6 @@ func TestMutantsFit(t *testing.T) {
 		}
 	}
 }
-
-func areCaught(t *testing.T, some []mutant) { areCaughtBy(t, mutant.caught, some) }
 
 func areCaughtBy(t *testing.T, caught func(m mutant, dir, root string) (string, error), some []mutant) {
 	root, err := filepath.Abs("../..")

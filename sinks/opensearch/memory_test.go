@@ -1,3 +1,5 @@
+//go:build integration || long
+
 package opensearch
 
 import (

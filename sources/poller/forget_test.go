@@ -218,6 +218,9 @@ func (manyWorkers) SilentAfter() time.Duration { return time.Hour }
 
 // A worker of a shared store seldom reads the stored shards. It forgets rows all the same.
 func TestRowsOfASharedStore(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		w.calm()
 		w.o.Store, w.o.DiscoverEvery = manyWorkers{w.store}, time.Minute

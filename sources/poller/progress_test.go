@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
@@ -116,6 +117,9 @@ func TestThePositionWaitsForTheFlush(t *testing.T) {
 }
 
 func TestFourHoursOfWorkAreDoneOnce(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		w.o.BusyInterval, w.o.IdleInterval = time.Minute, 0
 		calls := 0

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/rows"
 )
 
@@ -25,6 +26,9 @@ func (s slow) Write(ctx context.Context, seen rows.Row, set map[string]types.Att
 // Two workers park the same record, while a third deletes it: everybody ends, a
 // letter is one of the two or none, and no part is left in the end.
 func TestLetterOfTwoWriters(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for shift := range 30 {
 		synctest.Test(t, func(t *testing.T) {
 			table := new(memory)

@@ -272,6 +272,9 @@ func TestSlowTable(t *testing.T) {
 
 // One row of an owner cannot be read.
 func TestOneBadMember(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		table := new(memory)
 		dead, young := over(table), over(table)
