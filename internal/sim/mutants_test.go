@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	manySeeds   = 150 // that TestSeeds runs
+	manySeeds   = 100 // that TestSeeds runs
 	mutantSeeds = 600 // until one must have caught a mutant
 	fleetSeeds  = 150 // likewise, of a fleet
 )
@@ -41,7 +41,7 @@ func TestSeeds(t *testing.T) {
 // TestFleetSeeds runs the simulation of a fleet in the same way. The test of its name in
 // state/dynamostate runs the fixed seeds.
 func TestFleetSeeds(t *testing.T) {
-	const pkg, many = "../../state/dynamostate", 40
+	const pkg, many = "../../state/dynamostate", 20
 	bin := filepath.Join(t.TempDir(), "fleet.test")
 	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", bin, pkg).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
