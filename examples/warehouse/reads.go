@@ -19,7 +19,7 @@ func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (Statu
 	return one[Status](ctx, w, "status", pkg, env, version)
 }
 
-// one reads an item by its key, which is made of parts; false when there is none.
+// one reads an item by its key, which is made of parts; false if the table lacks it.
 func one[T any](ctx context.Context, w *Warehouse, table string, parts ...string) (v T, found bool, err error) {
 	k, err := join(parts...)
 	if err != nil {

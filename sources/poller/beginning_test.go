@@ -18,7 +18,7 @@ import (
 // before the restart. The rest of the shard that was read is a gap too.
 func TestDownForLongerThanADay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		w.put(2)
 		w.run(t, w.options(), time.Second)
 		want(t, "handled", w.handled(), "a1 a2")
@@ -54,7 +54,7 @@ func TestFirstStartOnAnOldStream(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newOrdersStream(t)
 				w.put(3)
 				pass(4 * time.Hour)
 				w.put(1)
@@ -93,7 +93,7 @@ func TestLatestAndAnOldBeginning(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newOrdersStream(t)
 				w.put(1)
 				pass(time.Hour + 7*time.Second) // a full minute is taken for a rounded one
 				w.put(1)
@@ -121,7 +121,7 @@ func TestOutageOfADay(t *testing.T) {
 		return
 	}
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		w.put(1)
 		pass(time.Minute + 7*time.Second)
 		broken := w.Fail(streamtest.Fault{Op: "GetRecords", Error: "InternalServerError"})
@@ -149,7 +149,7 @@ func TestNoGapsWithoutLoss(t *testing.T) {
 		return
 	}
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		o := w.options()
 		o.BusyInterval, o.IdleInterval, o.StaleAfter = time.Minute, time.Minute, 5*time.Minute
 		o.HeartbeatEvery, o.CheckpointEvery, o.DiscoverEvery = time.Minute, time.Minute, 10*time.Minute
@@ -189,7 +189,7 @@ func TestTrimmedBeforeAnythingIsRead(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.start, " ", c.age), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newOrdersStream(t)
 				o := w.options()
 				o.Start = c.start
 				o.HeartbeatEvery, o.CheckpointEvery, o.DiscoverEvery = time.Minute, time.Minute, 10*time.Minute
@@ -222,7 +222,7 @@ func TestGoneBeforeAnythingWasRead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newOrdersStream(t)
 				w.put(1)
 				a := w.open()
 				w.roll()
@@ -245,7 +245,7 @@ func TestGoneBeforeAnythingWasRead(t *testing.T) {
 // The policy Halt stops before the gap that a shard begins with, too.
 func TestHaltAtTheBeginning(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		w.run(t, w.options(), time.Second)
 		w.put(1)
 		pass(time.Hour)
@@ -287,7 +287,7 @@ func TestBeginningCannotBeTold(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newOrdersStream(t)
 				w.run(t, w.options(), time.Second)
 				pass(10 * time.Hour)
 				w.put(1)
@@ -303,7 +303,7 @@ func TestBeginningCannotBeTold(t *testing.T) {
 	}
 	t.Run("no listing shows the shard", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
-			w := newWorld(t)
+			w := newOrdersStream(t)
 			w.run(t, w.options(), time.Second)
 			pass(10 * time.Hour)
 			w.put(1)

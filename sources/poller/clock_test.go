@@ -17,7 +17,7 @@ import (
 // all the same, by the service's Date.
 func TestALossUnderASlowClock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		w.put(1)
 		w.roll()
 		w.run(t, w.options(), time.Second)
@@ -37,7 +37,7 @@ func TestALossUnderASlowClock(t *testing.T) {
 // that only what came before a start at LATEST can be gone.
 func TestAGoneShardUnderASlowClock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		w.put(1)
 		pass(time.Minute)
 		o := w.options()

@@ -12,7 +12,7 @@ import (
 
 // family puts a parent a with two children into the world, and hides the
 // parent from the next n listings.
-func (w *world) family(n int) {
+func (w *ordersStream) family(n int) {
 	w.put(2)
 	a := w.open()
 	w.meet(w.table.Roll(a))
@@ -24,7 +24,7 @@ func (w *world) family(n int) {
 func TestParentIsListedLate(t *testing.T) {
 	for _, hidden := range []int{1, 2, 3, 6, 9, 100} {
 		bubble(t, func(t *testing.T) {
-			w := newWorld(t)
+			w := newOrdersStream(t)
 			w.family(hidden)
 			r := w.run(t, w.options(), 2*time.Minute)
 			want(t, "handled", w.handled(), "a1 a2 b3 b4")
@@ -39,7 +39,7 @@ func TestParentIsListedLate(t *testing.T) {
 // A refusal that passes does not make an end of the parent.
 func TestParentIsRefusedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		a := w.open()
 		w.family(20)
 		w.Fail(streamtest.Fault{Op: "GetShardIterator", Shard: a, Error: "ValidationException", Times: 2})
@@ -51,7 +51,7 @@ func TestParentIsRefusedOnce(t *testing.T) {
 // A parent that is listed need not be asked for any more.
 func TestParentIsListedAndNotAskedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		a := w.open()
 		w.family(7)
 		w.Fail(streamtest.Fault{Op: "GetShardIterator", Shard: a, Error: "AccessDeniedException"})
@@ -70,7 +70,7 @@ func TestParentIsListedAndNotAskedFor(t *testing.T) {
 // Ancestors that come to light one by one are read from the oldest on.
 func TestAncestorsAreListedLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		for range 4 {
 			w.put(1)
 			w.roll()
@@ -92,7 +92,7 @@ func TestTrimmedParentDoesNotBlock(t *testing.T) {
 	for _, answer := range []string{"", "TrimmedDataAccessException", "ValidationException"} {
 		t.Run(answer, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newOrdersStream(t)
 				w.put(1)
 				a := w.open()
 				w.roll()
@@ -123,7 +123,7 @@ func TestParentCannotBeAskedFor(t *testing.T) {
 	for _, f := range []streamtest.Fault{{Error: "InternalServerError"}, {Error: "ThrottlingException"}, {Error: "AccessDeniedException"}, {Hang: true}} {
 		t.Run(f.Error, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newOrdersStream(t)
 				f.Shard = w.open()
 				w.family(100)
 				f.Op = "GetShardIterator"
@@ -159,7 +159,7 @@ func TestParentCannotBeAskedFor(t *testing.T) {
 // Run ends at once while the service is being asked.
 func TestStopWhileAsking(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newOrdersStream(t)
 		a := w.open()
 		w.family(100)
 		w.Fail(streamtest.Fault{Op: "GetShardIterator", Shard: a, Hang: true})
@@ -180,7 +180,7 @@ func TestStopWhileAsking(t *testing.T) {
 func TestParentWasLostUnread(t *testing.T) {
 	for _, policy := range []GapPolicy{GoOn, Halt} {
 		bubble(t, func(t *testing.T) {
-			w := newWorld(t)
+			w := newOrdersStream(t)
 			w.put(1)
 			w.roll() // to b, of which nobody hears
 			w.table.Hide(w.open(), 10)

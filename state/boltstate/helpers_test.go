@@ -53,7 +53,7 @@ func wantAll(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// full returns a file in which all steps were made, and what is in it.
+// full returns a file after all steps, and its contents.
 func full(t *testing.T) (image []byte, holds string) {
 	t.Helper()
 	s := open(t, filepath.Join(t.TempDir(), "state.db"))

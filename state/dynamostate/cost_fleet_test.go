@@ -74,7 +74,7 @@ func testCosts(t *testing.T, workers int) {
 		}
 		check := func(what string, w workload, during time.Duration) {
 			t.Helper()
-			model, used := make(map[string]usage), table.take()
+			model, used := make(map[string]usage), table.drain()
 			for purpose, u := range w.perSecond() {
 				kind := "shards"
 				if purpose == "heartbeats" || purpose == "looks" || purpose == "lists of workers" {
@@ -99,7 +99,7 @@ func testCosts(t *testing.T, workers int) {
 		}
 
 		time.Sleep(5*time.Minute + 15*time.Second)
-		table.take()
+		table.drain()
 		const rest = 10 * time.Minute // one look at each shard of others
 		time.Sleep(rest)
 		check("at rest", workload{workers: float64(workers), shards: shards, life: math.MaxInt64}, rest)
@@ -119,7 +119,7 @@ func testCosts(t *testing.T, workers int) {
 			keys[all[len(all)-1].ShardID] = key
 		}
 		time.Sleep(10 * time.Second)
-		table.take()
+		table.drain()
 		const busy = 30
 		for n := range busy {
 			for _, key := range keys {

@@ -25,8 +25,8 @@ func (m *meter) count(partition string, u usage) {
 	m.used[kind] = m.used[kind].add(u)
 }
 
-// take returns what was used since the last call.
-func (m *meter) take() map[string]usage {
+// drain returns the usage since the last call.
+func (m *meter) drain() map[string]usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	used := m.used

@@ -40,9 +40,9 @@ func TestAnnounce(t *testing.T) {
 		if deaf, err := command.Announce(t.Context(), app); err != nil || len(deaf) > 0 {
 			t.Fatalf("%v, %v", deaf, err)
 		}
-		table.take()
+		table.drain()
 		beat()
-		if used := table.take(); used["members"].reads > 0 {
+		if used := table.drain(); used["members"].reads > 0 {
 			t.Errorf("hearing costs reads: %v", used)
 		}
 		if a.News(app) != before[0]+1 || b.News(app) != before[1]+1 {

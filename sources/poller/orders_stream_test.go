@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// world is a table of the fake service, named orders. What is handled is told
-// by the items' keys.
-type world struct {
+// ordersStream is the stream of the fake service's table orders. It names handled
+// records by the keys of their items.
+type ordersStream struct {
 	*streamtest.Service
 	table *streamtest.Table
 	store *state.Memory
@@ -25,52 +26,52 @@ type world struct {
 	n     int
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{Service: streamtest.NewService(t), store: state.NewMemory(), names: map[string]string{}}
+func newOrdersStream(t *testing.T) *ordersStream {
+	w := &ordersStream{Service: streamtest.NewService(t), store: state.NewMemory(), names: map[string]string{}}
 	w.table = w.CreateTable("orders", streamtest.TableOptions{})
 	w.meet(w.table.Shards()[0].ID)
 	return w
 }
 
-func (w *world) config() aws.Config { return w.Config() }
+func (w *ordersStream) config() aws.Config { return w.Config() }
 
 // meet names a shard.
-func (w *world) meet(id string) string {
+func (w *ordersStream) meet(id string) string {
 	w.names[id] = string(rune('a' + len(w.names)))
 	return id
 }
 
 // open returns the shard that is written to.
-func (w *world) open() string {
+func (w *ordersStream) open() string {
 	shards := w.table.Shards()
 	i := slices.IndexFunc(shards, func(s streamtest.ShardInfo) bool { return s.Open })
 	return shards[i].ID
 }
 
 // put writes n items; each has the shard's name and a number.
-func (w *world) put(n int) {
+func (w *ordersStream) put(n int) {
 	for range n {
 		w.n++
 		w.table.Put(map[string]any{"pk": fmt.Sprint(w.names[w.open()], w.n)})
 	}
 }
 
-func (w *world) roll() { w.meet(w.table.Roll(w.open())) }
+func (w *ordersStream) roll() { w.meet(w.table.Roll(w.open())) }
 
-func (w *world) handle(_ context.Context, rec *sluice.Record) error {
+func (w *ordersStream) handle(_ context.Context, rec *sluice.Record) error {
 	pk, _ := rec.Keys.Lookup("pk")
 	w.got = append(w.got, pk.Str())
 	return nil
 }
 
-func (w *world) options() Options {
+func (w *ordersStream) options() Options {
 	o := withBox(w.store, "orders")
 	o.Flow.Concurrency = 1
 	return o
 }
 
 // run runs a poller for d and returns it, ended.
-func (w *world) run(t *testing.T, o Options, d time.Duration) *rig {
+func (w *ordersStream) run(t *testing.T, o Options, d time.Duration) *rig {
 	t.Helper()
 	w.got = nil
 	r := start(t, w, w.handle, o)
@@ -79,12 +80,12 @@ func (w *world) run(t *testing.T, o Options, d time.Duration) *rig {
 	return r
 }
 
-// handled returns what was handled by the last run.
-func (w *world) handled() string { return strings.Join(w.got, " ") }
+// handled returns the records that the last run handled.
+func (w *ordersStream) handled() string { return strings.Join(w.got, " ") }
 
 // gaps returns the gaps that are parked, such as "a/-" for all of the shard's
 // beginning; sequence numbers are left out.
-func (w *world) gaps(t *testing.T) string {
+func (w *ordersStream) gaps(t *testing.T) string {
 	t.Helper()
 	all, err := w.options().Flow.DeadLetter.(GapKeeper).Gaps(context.Background())
 	if err != nil {
