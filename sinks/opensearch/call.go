@@ -103,7 +103,7 @@ func (c *call) send(ctx context.Context, ws []*write) {
 // sent, only ctx's deadline counts.
 func (c *call) sendChunk(ctx context.Context, ws []*write, do func(context.Context, []*write) []error) {
 	s := c.sink
-	ws = c.finish(ws, do(ctx, ws), 0)
+	ws = c.finish(ws, do(ctx, ws))
 	if len(ws) == 0 {
 		return
 	}
@@ -119,18 +119,18 @@ func (c *call) sendChunk(ctx context.Context, ws []*write, do func(context.Conte
 		again := s.pause(ctx, tries, 0)
 		quorum.Unpark([]*quorum.Member{member})
 		if !again {
-			giveUp(ws, tries)
+			giveUp(ws)
 			s.order.leave(ws)
 			return
 		}
 		s.retried(ws)
-		ws = c.finish(ws, s.batch.DoAll(ctx, ws), tries)
+		ws = c.finish(ws, s.batch.DoAll(ctx, ws))
 	}
 }
 
 // finish applies the results of DoAll. Finished writes leave their lanes; the
 // others are returned.
-func (c *call) finish(ws []*write, errs []error, tries int) []*write {
+func (c *call) finish(ws []*write, errs []error) []*write {
 	var open []*write
 	for i, w := range ws {
 		var err error
@@ -142,7 +142,7 @@ func (c *call) finish(ws []*write, errs []error, tries int) []*write {
 			open = append(open, w)
 		case w.open: // no later commit took it in time
 			w.open = false
-			giveUp([]*write{w}, tries)
+			giveUp([]*write{w})
 		default:
 			w.err = err
 		}

@@ -48,7 +48,7 @@ func (s *Sink) commit(ctx context.Context, ws []*write) []error {
 		paused := s.pause(ctx, tries, c.after)
 		end()
 		if !paused {
-			giveUp(todo, tries)
+			giveUp(todo)
 			break
 		}
 		tries++
@@ -118,6 +118,7 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 		return
 	}
 	f := failureOf(err)
+	f.late = f.status == 0 && ctx.Err() != nil
 	for _, w := range ws {
 		c.settle(w, o, f)
 	}
@@ -170,7 +171,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		ofError(counts.rejected, e)
 		if w.line != nil && w.line.left > 1 {
 			w.line.left-- // the one before it now stands for the rest
-			w.failed = nil
+			w.failed, w.tries = nil, 0
 			c.again = append(c.again, w)
 		}
 	case refused:
@@ -179,7 +180,8 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		if f.status == 0 && f.err == nil {
 			f.err = errors.New("the answer has no result for it")
 		}
-		if w.failed == nil || !errors.Is(f.err, errCrowded) { // else the earlier refusal says more
+		w.tries++
+		if w.failed == nil || !f.late { // else the earlier failure says more
 			w.failed = &f
 		}
 		c.again = append(c.again, w)
@@ -205,7 +207,7 @@ func (s *Sink) retried(ws []*write) {
 }
 
 // giveUp settles writes that failed in time: each caller gets its own error.
-func giveUp(ws []*write, tries int) {
+func giveUp(ws []*write) {
 	for _, w := range ws {
 		var f failure
 		if w.failed != nil {
@@ -215,9 +217,9 @@ func giveUp(ws []*write, tries int) {
 		case w.failed == nil:
 			f.err = errors.New("not sent: a later write of the document can never succeed, and the time ran out for this one")
 		case f.err != nil:
-			f.err = fmt.Errorf("given up after %d tries: %w", tries, f.err)
+			f.err = fmt.Errorf("given up after %d tries: %w", w.tries, f.err)
 		default:
-			f.err = fmt.Errorf("given up after %d tries", tries)
+			f.err = fmt.Errorf("given up after %d tries", w.tries)
 		}
 		w.each(func(x *write) { x.err = f.marked(f.of(x.op)) })
 	}

@@ -174,6 +174,7 @@ type failure struct {
 	said
 	err   error         // further information
 	after time.Duration // wait that the response asks for
+	late  bool          // the time of the writes ended before the response
 
 	by document.Refusal // of an Exact write
 }

@@ -1,6 +1,7 @@
 package opensearch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -129,13 +130,27 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// A write that runs out of time while it waits for a slot returns the refusal that made
-// it wait.
-func TestOverloadedWhileWaiting(t *testing.T) {
-	w := &write{failed: &failure{said: said{status: 429}}}
-	c := committing{sink: &Sink{}}
-	c.settle(w, passing, failureOf(fmt.Errorf("%w: %w", errCrowded, errors.New("the time ran out"))))
-	if w.failed.status != 429 || len(c.again) != 1 {
-		t.Errorf("%+v", w.failed)
-	}
+// A write whose time ends during its third try returns the refusal of its second, and
+// counts the tries of all its commits.
+func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := cluster{
+			item: func(int, string) *verdict { return &verdict{status: 429} },
+			request: func(n int, _ []string) *reply {
+				if n < 2 {
+					return nil
+				}
+				return &reply{hang: true}
+			},
+		}
+		s := c.sink(t, Options{Timeout: time.Hour})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := s.Write(ctx, put("i", "a", "{}"))
+		var e *document.Error
+		if !errors.As(err, &e) || e.Status != 429 || !outcomes.IsOverloaded(err) || !strings.Contains(err.Error(), "given up after 3 tries") {
+			t.Error(err)
+		}
+		expectFree(t, s)
+	})
 }

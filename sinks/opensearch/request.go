@@ -2,7 +2,6 @@ package opensearch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,13 +18,11 @@ const (
 
 const maxAnswer = 256 << 20 // bytes; a reason may quote a document
 
-var errCrowded = errors.New("opensearch: not sent: as many requests run as the cluster bears")
-
 // try makes one request for the operations that stand for ws, and fills results.
 // An error concerns the whole request.
 func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []result) (err error) {
 	if err := s.limit.enter(ctx); err != nil {
-		return fmt.Errorf("%w: %w", errCrowded, err)
+		return fmt.Errorf("opensearch: not sent: as many requests run as the cluster bears: %w", err)
 	}
 	start := time.Now()
 	answered := false

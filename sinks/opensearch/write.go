@@ -29,7 +29,8 @@ type write struct {
 	// Used by its commits.
 	line     *line     // with the writes that joined it; nil: alone
 	begun    time.Time // first try
-	failed   *failure  // last failure
+	failed   *failure  // last failure that says why
+	tries    int       // failed ones
 	compared int       // reads of the document to compare sequences
 	open     bool      // no result yet; for a later commit
 	err      error     // errEnded until it has a result
