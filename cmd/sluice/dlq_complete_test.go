@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -51,9 +52,8 @@ func TestProposalsOfAHeldStateFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := httptest.NewServer(http.NotFoundHandler())
-	nobody.Close()
-	if err := access.WriteAddress(access.AddressFileOf(path), nobody.Listener.Addr()); err != nil {
+	nobody := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+	if err := access.WriteAddress(access.AddressFileOf(path), nobody); err != nil {
 		t.Fatal(err)
 	}
 	if got := proposals(t, nil, "dlq", "redrive", "--state", path, ""); got != ":36\n" {

@@ -90,8 +90,6 @@ func TestHealthOfNoDaemon(t *testing.T) {
 	}))
 	defer svc.Close()
 	defer close(silent)
-	closed := httptest.NewServer(nil)
-	closed.Close()
 	for _, tt := range []struct {
 		args string
 		code int
@@ -101,7 +99,7 @@ func TestHealthOfNoDaemon(t *testing.T) {
 		{"--daemon " + svc.URL + "/away", 1, "is no Sluice daemon (302 Found)"},
 		{"--daemon " + svc.URL + "/silent", 1, "does not answer"},
 		{"--daemon " + svc.URL + "/cut", 1, "the daemon's answer to /livez has no end: unexpected EOF"},
-		{"--daemon " + closed.URL, 1, "connection refused: start it, or name its address by --daemon"},
+		{"--daemon http://127.0.0.1:1", 1, "connection refused: start it, or name its address by --daemon"},
 		{"--daemon ftp://here", 2, "this is no address of a daemon"},
 		{"--daemon=", 2, "--daemon: it is empty"},
 		{"", 1, "no daemon with the state file sluice.db listens: start it, or name its address by --daemon"},

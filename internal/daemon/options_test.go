@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -228,15 +227,10 @@ func TestStartFailures(t *testing.T) {
 		expectExit(t, app, args(), nil, 1, "no AWS Region", "AWS_REGION")
 	})
 	t.Run("unreachable endpoint", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		closed := "http://" + l.Addr().String()
-		l.Close()
+		const closed = "http://127.0.0.1:1"
 		o := testOptions(state)
 		o.Endpoint = closed
-		err = Run(t.Context(), app, o, environment(nil), io.Discard)
+		err := Run(t.Context(), app, o, environment(nil), io.Discard)
 		if err == nil {
 			t.Fatal("Daemon started")
 		}
@@ -247,16 +241,11 @@ func TestStartFailures(t *testing.T) {
 		}
 	})
 	t.Run("unreachable queue", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		closed := "http://" + l.Addr().String()
-		l.Close()
+		const closed = "http://127.0.0.1:1"
 		o := testOptions(state)
 		o.Queues = []string{"jobs"} // and no table, nor a start
 		worker := App{Name: "worker", Routes: app.Routes}
-		err = Run(t.Context(), worker, o, environment(map[string]string{"SLUICE_ENDPOINT_SQS": closed}), io.Discard)
+		err := Run(t.Context(), worker, o, environment(map[string]string{"SLUICE_ENDPOINT_SQS": closed}), io.Discard)
 		if err == nil {
 			t.Fatal("Daemon started")
 		}

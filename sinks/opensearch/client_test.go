@@ -184,15 +184,13 @@ func TestStatusError(t *testing.T) {
 }
 
 func TestNoAnswer(t *testing.T) {
-	closed := httptest.NewServer(nil)
-	closed.Close()
 	tls := httptest.NewTLSServer(nil)
 	defer tls.Close()
 	plain := httptest.NewServer(nil)
 	defer plain.Close()
 	tls.Config.ErrorLog, plain.Config.ErrorLog = quiet(), quiet()
 	for _, tt := range []struct{ url, want string }{
-		{closed.URL, "is the service running"},
+		{"http://127.0.0.1:1", "is the service running"},
 		{tls.URL, "CAFile"},
 		{"https" + strings.TrimPrefix(plain.URL, "http"), "does not speak TLS"},
 	} {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -122,11 +121,6 @@ func TestCheckAdoptsALowerLimit(t *testing.T) {
 }
 
 func TestCheckSaysWhatToDo(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
 	none := config(nil)
 	none.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("no provider")
@@ -143,9 +137,10 @@ func TestCheckSaysWhatToDo(t *testing.T) {
 		{"wrong credentials", &stub{status: 403, code: "InvalidClientTokenId"}, nil, "jobs", "the credentials are not accepted: check AWS_PROFILE"},
 		{"no permission", &stub{status: 403, code: "AccessDeniedException"}, nil, "jobs", "lack the permission sqs:GetQueueUrl"},
 		{"no credentials", nil, &none, standard, "there are no credentials"},
-		{"unreachable", nil, new(config(nil)), "http://" + closed.Addr().String() + "/0/jobs", `sqs: queue "jobs": GetQueueAttributes at http://` + closed.Addr().String() + ` in region us-east-1: the endpoint cannot be reached: is it right, and is the service running?: `},
+		{"unreachable", nil, new(config(nil)), "http://127.0.0.1:1/0/jobs", `sqs: queue "jobs": GetQueueAttributes at http://127.0.0.1:1 in region us-east-1: the endpoint cannot be reached: is it right, and is the service running?: `},
 	} {
 		var q *Queue
+		var err error
 		if c.s != nil {
 			q = c.s.queue(t, c.queue, Options{})
 		} else {
