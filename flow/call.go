@@ -124,11 +124,14 @@ func (w *worker) failed(v verdict, took time.Duration) {
 		w.t.cleared = true
 	}
 	t := w.t
+	over := f.ctx.Err() != nil
+	if over {
+		f.end(context.Cause(f.ctx)) // before keep makes room for another record
+	}
 	f.keep(w.e, f.opts.Policy == Park)
-	if f.ctx.Err() != nil {
+	if over {
 		// A cut-off call says nothing about the record or its route.
 		w.settled(skipped, nil)
-		f.end(context.Cause(f.ctx))
 		w.endTrace(f.unfinished(), took, v.err)
 		w.handled(g.route, f.unfinished(), took, v.err)
 		return
