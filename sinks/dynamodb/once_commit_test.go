@@ -237,7 +237,7 @@ func TestOnceTellsOfEachUnitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{before: .1, throttle: .1, foreign: .01})
 		var counts tally.Tally
-		st := s.store(Options{Metrics: &counts})
+		st := s.store(Options{Metrics: &counts, Attempts: 100, Timeout: time.Hour})
 		var wg sync.WaitGroup
 		for i := range 300 {
 			a := addTo("a", 1)
@@ -247,7 +247,8 @@ func TestOnceTellsOfEachUnitOnce(t *testing.T) {
 				u.Ops = []dynamo.Op{dynamo.Update("things", pk("x"), "SET !")}
 			}
 			wg.Go(func() {
-				if _, err := st.Once(t.Context(), u); sluice.IsPermanent(err) != (i%100 == 7) {
+				_, err := st.Once(t.Context(), u)
+				if refused := i%100 == 7; sluice.IsPermanent(err) != refused || (err != nil) != refused {
 					t.Error(i, err)
 				}
 			})
