@@ -1,8 +1,11 @@
 package sqs
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/outcomes"
@@ -61,6 +64,20 @@ func TestOverloadedWhenTheQueueIsLookedUp(t *testing.T) {
 		err := s.queue(t, "jobs", Options{}).Send(t.Context(), messages("a")[0])
 		if !outcomes.IsOverloaded(err) {
 			t.Errorf("not overloaded: %v", err)
+		}
+	})
+}
+
+// No time is left after a refusal for load. The later message of its group tells the
+// refusal, that of another group tells the time.
+func TestRefusedBeforeTheOthersOfItsGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stub{reply: func(int, sent) answer { return answer{refused: map[string]string{"a/1": "RequestThrottled"}} }}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
+		defer cancel()
+		errs := s.queue(t, fifo, Options{Backoff: 1 << 52}).SendAll(ctx, messages("a/1", "b/1", "a/2", "b/2"))
+		if len(errs) != 4 || !outcomes.IsOverloaded(errs[0]) || errs[1] != nil || !outcomes.IsOverloaded(errs[2]) || !errors.Is(errs[3], context.DeadlineExceeded) || outcomes.IsOverloaded(errs[3]) {
+			t.Errorf("%v", errs)
 		}
 	})
 }
