@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
@@ -44,6 +47,13 @@ func TestOf(t *testing.T) {
 		{failure(400, "InvalidSignatureException", "Signature expired: 2026 is now earlier than"), Clashed},
 		{failure(403, "InvalidSignatureException", "Signature not yet current: 2026"), Clashed},
 		{failure(403, "SignatureDoesNotMatch", "Signature expired: 2026"), Clashed},
+
+		// The client's retries end: for their number, their quota, or the time.
+		// Only the last hides what the try before was refused for.
+		{&retry.MaxAttemptsError{Attempt: 3, Err: failure(400, "ThrottlingException", "")}, Throttled},
+		{errors.Join(failure(400, "ThrottlingException", ""), ratelimit.QuotaExceededError{}), Throttled},
+		{&aws.RequestCanceledError{Err: context.DeadlineExceeded}, Lost},
+		{&smithy.CanceledError{Err: context.DeadlineExceeded}, Lost},
 
 		{failure(400, "ProvisionedThroughputExceededException", ""), Throttled},
 		{failure(400, "ThrottlingException", ""), Throttled},

@@ -110,7 +110,12 @@ func (c *committing) request(ctx context.Context, open []int, estimate units) (a
 func (c *committing) refused(ctx context.Context, open []int, err error) (again []int) {
 	s := c.store
 	meaning := awserror.Of(err)
-	c.fail(open, func(table string) error { return s.explain("BatchWriteItem", table, err) })
+	late := tooLate(ctx, err)
+	for _, i := range open {
+		if !late || !awserror.Of(c.errs[i]).Passes() { // else the earlier refusal says more
+			c.errs[i] = s.explain("BatchWriteItem", c.writes[i].table, err)
+		}
+	}
 	if meaning.Passes() {
 		if meaning == awserror.Throttled && c.divide(open, false) == nil { // of one table
 			c.store.setApart(c.writes[open[0]].table)

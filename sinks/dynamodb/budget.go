@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,6 +28,9 @@ func newBudget(rates map[string]float64) tableBudgets {
 	}
 	return b
 }
+
+// errBudget is in each error of take.
+var errBudget = errors.New("not sent: the budget")
 
 // of returns the bucket of a table, or nil without a limit.
 func (b tableBudgets) of(table string) *budget.Bucket { return b.buckets[tableName(table)] }
@@ -57,7 +61,7 @@ func (s *Store) take(ctx context.Context, estimate units) error {
 			for table, n := range took {
 				s.budget.of(table).Add(n)
 			}
-			return fmt.Errorf("not sent: the budget of %v write units a second for table %q is used up: %w", b.Rate(), table, err)
+			return fmt.Errorf("%w of %v write units a second for table %q is used up: %w", errBudget, b.Rate(), table, err)
 		}
 		took[table] = n
 	}

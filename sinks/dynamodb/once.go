@@ -121,6 +121,8 @@ func (o *once) do(ctx context.Context, u *unit) error {
 			return err
 		case u.again:
 			u.err = last
+		case u.late && last != nil:
+			return errors.Join(u.err, last)
 		case u.wait == 0:
 			return u.err
 		case !pauseParked(ctx, u.wait):
@@ -250,6 +252,7 @@ func (o *once) apply(ctx context.Context, t *transaction) {
 	if t.err = context.Cause(ctx); t.err == nil {
 		t.err = o.send(ctx, t.input())
 	}
+	t.late = tooLate(ctx, t.err)
 	apart := o.settle(t)
 	if len(apart) == 0 {
 		return

@@ -17,6 +17,7 @@ type transaction struct {
 	steps []*step
 	bytes int
 	err   error
+	late  bool // err is only tooLate
 
 	refs   []ref         // items that it holds; once.mu guards refs and behind
 	behind []*unit       // units that wait for refs
@@ -162,7 +163,7 @@ func (o *once) settle(t *transaction) (apart []*unit) {
 			}
 		}
 	case reasons != nil || meaning.Passes():
-		t.fail(outcome{err: o.explain(t.err), refused: true})
+		t.fail(outcome{err: o.explain(t.err), refused: true, late: t.late})
 	case len(t.units) > 1 && meaning != awserror.NoCredentials && meaning != awserror.NotAccepted:
 		return t.units
 	default:

@@ -44,6 +44,7 @@ type outcome struct {
 	again   bool // retry at once
 	err     error
 	refused bool          // temporarily
+	late    bool          // the error says only that the time ended
 	wait    time.Duration // before the retry; 0: no retry
 }
 

@@ -3,8 +3,10 @@ package dynamodb
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
@@ -12,22 +14,23 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
+var overloadCalls = map[string]func(context.Context, *Store) error{
+	"Put":      func(ctx context.Context, s *Store) error { return s.Put(ctx, "t", thing("a", "1")) },
+	"Write":    func(ctx context.Context, s *Store) error { return s.Write(ctx, dynamo.Put("t", thing("a", "1"))) },
+	"Transact": func(ctx context.Context, s *Store) error { return s.Transact(ctx, dynamo.Put("t", thing("a", "1"))) },
+	"Once": func(ctx context.Context, s *Store) error {
+		_, err := s.Once(ctx, dynamo.Unit{Marker: marker("e"), Ops: []dynamo.Op{dynamo.Put("t", thing("a", "1"))}})
+		return err
+	},
+	"Get": func(ctx context.Context, s *Store) error { _, err := s.Get(ctx, "t", thing("a", "")); return err },
+	"Query": func(ctx context.Context, s *Store) error {
+		_, err := s.Query(ctx, dynamo.Query{Table: "t", Partition: item.String("p", "1")})
+		return err
+	},
+}
+
 // Every refusal for load is Overloaded, for every call. No other error is.
 func TestOverloaded(t *testing.T) {
-	calls := map[string]func(context.Context, *Store) error{
-		"Put":      func(ctx context.Context, s *Store) error { return s.Put(ctx, "t", thing("a", "1")) },
-		"Write":    func(ctx context.Context, s *Store) error { return s.Write(ctx, dynamo.Put("t", thing("a", "1"))) },
-		"Transact": func(ctx context.Context, s *Store) error { return s.Transact(ctx, dynamo.Put("t", thing("a", "1"))) },
-		"Once": func(ctx context.Context, s *Store) error {
-			_, err := s.Once(ctx, dynamo.Unit{Marker: marker("e"), Ops: []dynamo.Op{dynamo.Put("t", thing("a", "1"))}})
-			return err
-		},
-		"Get": func(ctx context.Context, s *Store) error { _, err := s.Get(ctx, "t", thing("a", "")); return err },
-		"Query": func(ctx context.Context, s *Store) error {
-			_, err := s.Query(ctx, dynamo.Query{Table: "t", Partition: item.String("p", "1")})
-			return err
-		},
-	}
 	for _, tt := range []struct {
 		status int
 		code   string
@@ -44,7 +47,7 @@ func TestOverloaded(t *testing.T) {
 		{500, "InternalServerError", false},
 		{503, "ServiceUnavailable", false},
 	} {
-		for name, call := range calls {
+		for name, call := range overloadCalls {
 			synctest.Test(t, func(t *testing.T) {
 				s := tablesStub{
 					reply: func(int, []string) stubbed { return stubbed{status: tt.status, code: tt.code} },
@@ -83,4 +86,95 @@ func TestOverloadedInPart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The time of a call ends during its third try. The refusal for load before that
+// counts, and the service's code is told, for every call.
+func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
+	const throttling = "ThrottlingException"
+	for name, call := range overloadCalls {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tries := 0
+				s := tablesStub{
+					reply: func(n int, _ []string) stubbed { return stubbed{code: throttling, hang: n >= 2} },
+					other: func(string) (int, string) {
+						if tries++; tries > 2 {
+							return hangs, ""
+						}
+						return 400, refusal(throttling)
+					},
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				began := time.Now()
+				err := call(ctx, s.store(t, Options{Timeout: time.Hour, Attempts: 9, Keys: map[string][]string{"t": {"pk"}}}))
+				if !outcomes.IsOverloaded(err) || sluice.IsPermanent(err) || !strings.Contains(err.Error(), throttling) || time.Since(began) != time.Minute {
+					t.Errorf("after %v: overloaded %v: %v", time.Since(began), outcomes.IsOverloaded(err), err)
+				}
+			})
+		})
+	}
+}
+
+// The budget is used up after a refusal for load. The refusal counts.
+func TestRefusedBeforeTheBudgetRanOut(t *testing.T) {
+	for _, name := range []string{"Put", "Write", "Once"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var st *Store
+				use := func() { st.budget.of("t").Add(-1e6) }
+				s := tablesStub{
+					reply: func(int, []string) stubbed { use(); return stubbed{code: "ThrottlingException"} },
+					other: func(string) (int, string) { use(); return 400, refusal("ThrottlingException") },
+				}
+				st = s.store(t, Options{Timeout: time.Minute, Attempts: 9, Keys: map[string][]string{"t": {"pk"}}, Budget: map[string]float64{"t": 10}})
+				err := overloadCalls[name](t.Context(), st)
+				if !outcomes.IsOverloaded(err) || len(s.requests)+len(s.calls) != 1 {
+					t.Errorf("%d requests, %v", len(s.requests)+len(s.calls), err)
+				}
+			})
+		})
+	}
+}
+
+// The last try of a transaction may be done, whatever the one before was refused
+// for. So its cost stays taken, and a condition that did not hold before is not told.
+func TestRefusedBeforeATransactionThatMayBeDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		s := tablesStub{other: func(string) (int, string) {
+			if tries++; tries > 1 {
+				return hangs, ""
+			}
+			return 400, cancel("ConditionalCheckFailed", "ThrottlingError")
+		}}
+		st := s.store(t, Options{Timeout: time.Hour, Attempts: 9, Budget: map[string]float64{"t": 1}})
+		ctx, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		err := st.Transact(ctx, dynamo.Put("t", thing("a", "1")).If("attribute_not_exists(pk)"), dynamo.Put("t", thing("b", "1")))
+		if !outcomes.IsOverloaded(err) || dynamo.IsCondition(err) || !mayBeDone(err) || !strings.Contains(err.Error(), "TransactionCanceledException") {
+			t.Error(err)
+		}
+		began := time.Now()
+		if err := st.budget.of("t").Take(t.Context(), 1); err != nil || time.Since(began) < time.Second {
+			t.Errorf("the budget is free after %v, %v", time.Since(began), err)
+		}
+	})
+}
+
+// A request of two writes is refused for the content of one, and the time ends while
+// the sink searches for it. No write is blamed.
+func TestRefusedForContentBeforeTheTimeRanOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := tablesStub{reply: func(n int, _ []string) stubbed { return stubbed{code: "ValidationException", hang: n > 0} }}
+		st := s.store(t, Options{Timeout: time.Hour, Keys: map[string][]string{"t": {"pk"}}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, err := range st.PutAll(ctx, "t", things("a=1", "b=1")) {
+			if err == nil || sluice.IsPermanent(err) {
+				t.Error(err)
+			}
+		}
+	})
 }

@@ -25,14 +25,32 @@ func mayBeDone(err error) bool {
 }
 
 // retry repeats try with backoff while its error may be temporary, up to attempts
-// times. It returns the last error unchanged.
+// times. It returns the last error unchanged, or the one before it if the last is
+// only tooLate.
 func (s *Store) retry(ctx context.Context, attempts int, try func(context.Context) error) error {
+	var last error
 	for n := 1; ; n++ {
 		err := try(ctx)
-		if err == nil || !awserror.Of(err).Passes() || n >= attempts || !s.pause(ctx, n) {
+		switch {
+		case last != nil && tooLate(ctx, err):
+			return last
+		case err == nil, !awserror.Of(err).Passes(), n >= attempts, !s.pause(ctx, n):
 			return err
 		}
+		last = err
 	}
+}
+
+// tooLate reports whether err says only that the time of ctx ended before a try or
+// during it. The error of the try before then says more. The try may be done: see
+// mayBeDone.
+func tooLate(ctx context.Context, err error) bool {
+	return awserror.Of(err) == awserror.Lost && (ctx.Err() != nil || errors.Is(err, errBudget))
+}
+
+// ofLoad reports whether err is a refusal for load.
+func ofLoad(err error) bool {
+	return awserror.Of(err) == awserror.Throttled || slices.ContainsFunc(reasonsOf(err), isOfLoad)
 }
 
 // api is a method of the client.
@@ -77,7 +95,7 @@ func (s *Store) explain(call, table string, err error) error {
 		at += ": the items of this partition, with those of local indexes, have reached 10 GB"
 	}
 	meaning := awserror.Of(err)
-	if meaning == awserror.Throttled || slices.ContainsFunc(reasonsOf(err), isOfLoad) {
+	if ofLoad(err) {
 		err = sluice.Overloaded(err)
 	}
 	err = fmt.Errorf("%s: %w", at, err)

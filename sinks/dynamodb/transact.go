@@ -93,12 +93,27 @@ func (s *Store) transact(ctx context.Context, in *dynamodb.TransactWriteItemsInp
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
 	defer cancel()
+	var refused error // for load, by the last try that was not tooLate
+	again := r.again
+	r.again = func(err error) bool {
+		if !tooLate(ctx, err) {
+			if refused = nil; ofLoad(err) {
+				refused = err
+			}
+		}
+		return again(err)
+	}
 	out, err := s.db.TransactWriteItems(ctx, in, func(o *dynamodb.Options) {
 		o.Retryer = r
 		o.APIOptions = append(o.APIOptions, s.eachTry)
 	})
 	if err != nil {
 		s.settleAfter(err, estimate, nil)
+		if refused != nil && tooLate(ctx, err) {
+			// Only in words: the last try may be done, and reasons of the one
+			// before would deny it.
+			err = sluice.Overloaded(fmt.Errorf("%w; the try before was refused: %v", err, refused)) //nolint:errorlint // see above
+		}
 		return err
 	}
 	s.settle(estimate, out.ConsumedCapacity)

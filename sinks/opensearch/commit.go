@@ -117,8 +117,7 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 		c.request(ctx, ws[half:])
 		return
 	}
-	f := failureOf(err)
-	f.late = f.status == 0 && ctx.Err() != nil
+	f := failureOf(ctx, err)
 	for _, w := range ws {
 		c.settle(w, o, f)
 	}

@@ -46,7 +46,7 @@ func (c *committing) compare(ctx context.Context, ws []*write) {
 			if o == tooLarge || o == spoiled {
 				o = refused
 			}
-			c.settle(w, o, failureOf(failed))
+			c.settle(w, o, failureOf(ctx, failed))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package opensearch
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 // A document cannot be compared: its write is not done, not lost, and not a permanent
@@ -40,6 +42,32 @@ func TestExactWithoutAnAnswer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The time of a write ends while its document is read to compare. The refusal for load
+// before that counts.
+func TestExactRefusedBeforeTheTimeRanOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{seqNo: 1, docs: map[string]stored{"i\x00a\x00": {version: 128, body: string(exact("a", 8, false).Body)}}}
+		c.item = func(n int, _ string) *verdict {
+			if n < 2 {
+				return &verdict{status: 429}
+			}
+			return nil
+		}
+		c.request = func(_ int, ops []string) *reply {
+			if ops[0] == "mget" {
+				return &reply{hang: true}
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := c.sink(t, Options{Timeout: time.Hour}).Write(ctx, exact("a", 9, false))
+		if !outcomes.IsOverloaded(err) || !strings.Contains(err.Error(), "given up after 3 tries") {
+			t.Error(err)
+		}
+	})
 }
 
 // Another writer changes the document between each read and write. The write backs

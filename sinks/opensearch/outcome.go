@@ -225,12 +225,12 @@ func (f failure) marked(err error) error {
 }
 
 // failureOf converts the error of a whole request to the failure of each of its
-// writes.
-func failureOf(err error) failure {
+// writes, whose time is that of ctx.
+func failureOf(ctx context.Context, err error) failure {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return failure{said: status.said(), err: &requestError{status}, after: status.RetryAfter}
 	}
-	return failure{err: err}
+	return failure{err: err, late: ctx.Err() != nil}
 }
 
 // requestError adds the request to a StatusError, without the status and reason

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,4 +154,41 @@ func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
 		}
 		expectFree(t, s)
 	})
+}
+
+// The time of a refused write ends while it waits for another one's request: before
+// its batch is sent, or after that for as many requests as the cluster bears.
+func TestRefusedBeforeItsTurn(t *testing.T) {
+	for _, sent := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var s *Sink
+			var other sync.WaitGroup
+			c := cluster{request: func(n int, _ []string) *reply {
+				switch {
+				case n > 0:
+					return &reply{hang: true}
+				case sent:
+					s.limit.running = 9
+				default:
+					other.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+						defer cancel()
+						if err := s.Write(ctx, put("i", "b", "{}")); err == nil || outcomes.IsOverloaded(err) {
+							t.Error(err)
+						}
+					})
+				}
+				return nil
+			}}
+			c.item = func(int, string) *verdict { return &verdict{status: 429} }
+			s = c.sink(t, Options{Timeout: 3 * time.Hour, InFlight: 1, Backoff: time.Second})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := s.Write(ctx, put("i", "a", "{}"))
+			if !outcomes.IsOverloaded(err) {
+				t.Error(err)
+			}
+			other.Wait()
+		})
+	}
 }

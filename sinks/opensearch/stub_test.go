@@ -315,6 +315,10 @@ func (c *cluster) mget(req *http.Request, body []byte) (*http.Response, error) {
 	c.read = append(c.read, ids)
 	if c.request != nil {
 		if r := c.request(len(c.requests), append([]string{"mget"}, ids...)); r != nil {
+			if r.hang {
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}
 			return response(r.status, r.body), r.err
 		}
 	}

@@ -57,7 +57,11 @@ func (q *Queue) lookUp(ctx context.Context) (string, error) {
 	if url != "" {
 		return url, nil
 	}
-	out, err := q.client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q.name})
+	var before error
+	out, err := q.client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q.name}, noteRefusal(&before))
+	if before != nil && tooLate(ctx, err) {
+		err = before
+	}
 	if err != nil {
 		return "", q.explain("GetQueueUrl", err)
 	}

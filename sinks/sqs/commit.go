@@ -39,7 +39,10 @@ func (q *Queue) commit(ctx context.Context, entries []*entry) []error {
 		if !backoff.Within(ctx, backoff.Full(q.opt.Backoff, q.opt.Backoff<<10, refusals)) {
 			for _, e := range slices.Clone(s.open) {
 				if e.err == nil {
-					e.err = fmt.Errorf("not sent: %w", context.Cause(ctx))
+					e.err = s.overtaking(e)
+				}
+				if e.err == nil { // the first of its group
+					e.err = fmt.Errorf("not sent: the time ran out: %w", context.DeadlineExceeded)
 				}
 				s.end(e)
 			}
@@ -76,6 +79,18 @@ func (s *sending) end(e *entry) {
 	}
 }
 
+// overtaking returns why e may not be sent: an earlier message of its group failed.
+func (s *sending) overtaking(e *entry) error {
+	first := s.behind[e.group]
+	if first == nil {
+		first = e.behind[e.group]
+	}
+	if first == nil {
+		return nil
+	}
+	return fmt.Errorf("not sent, as it would overtake an earlier message of group %s, which failed: %w", keyhash.Text(e.group), first)
+}
+
 // round returns the entries of the next request: all open ones. For a FIFO queue
 // it returns the first of each group, because SQS may accept a later entry and
 // refuse an earlier one.
@@ -86,12 +101,8 @@ func (s *sending) round(fifo bool) []*entry {
 	var round []*entry
 	seen := map[string]bool{}
 	for _, e := range slices.Clone(s.open) {
-		first := s.behind[e.group]
-		if first == nil {
-			first = e.behind[e.group]
-		}
-		if first != nil {
-			e.err = fmt.Errorf("not sent, as it would overtake an earlier message of group %s, which failed: %w", keyhash.Text(e.group), first)
+		if err := s.overtaking(e); err != nil {
+			e.err = err
 			s.end(e)
 			continue
 		}

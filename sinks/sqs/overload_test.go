@@ -1,8 +1,12 @@
 package sqs
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/outcomes"
@@ -61,6 +65,58 @@ func TestOverloadedWhenTheQueueIsLookedUp(t *testing.T) {
 		err := s.queue(t, "jobs", Options{}).Send(t.Context(), messages("a")[0])
 		if !outcomes.IsOverloaded(err) {
 			t.Errorf("not overloaded: %v", err)
+		}
+	})
+}
+
+// The time of a call ends after a refusal: during the next try, or the pause before
+// it. A refusal for load counts, and its code is told, if it is the last answer.
+func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
+	ofMessage, ofRequest := answer{refused: map[string]string{"a": "RequestThrottled"}}, answer{code: "RequestThrottled"}
+	hang := answer{hang: true}
+	for _, tt := range []struct {
+		name    string
+		queue   string
+		answers []answer
+		pause   time.Duration
+		want    bool
+		told    string
+	}{
+		{"request, try", standard, []answer{ofRequest, hang}, time.Millisecond, true, "RequestThrottled"},
+		{"request, pause", standard, []answer{ofRequest}, time.Hour, true, "RequestThrottled"},
+		{"message, try", standard, []answer{ofMessage, hang}, time.Millisecond, true, "RequestThrottled"},
+		{"message, then request", standard, []answer{ofMessage, ofRequest, hang}, time.Millisecond, true, "SendMessageBatch"},
+		{"then a failure", standard, []answer{ofRequest, {status: 500, code: "InternalFailure"}, hang}, time.Millisecond, false, "deadline"},
+		{"then another refusal", standard, []answer{ofMessage, {code: "AccessDenied"}}, time.Millisecond, false, "AccessDenied"},
+		{"its name is looked up", "jobs", nil, time.Hour, true, "RequestThrottled"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := stub{retries: tt.pause, reply: func(n int, _ sent) answer { return tt.answers[n] }}
+				if tt.answers == nil {
+					s.status, s.code = 400, "RequestThrottled"
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := s.queue(t, tt.queue, Options{Timeout: time.Hour, Backoff: time.Millisecond}).Send(ctx, messages("a")[0])
+				if outcomes.IsOverloaded(err) != tt.want || sluice.IsPermanent(err) || !strings.Contains(err.Error(), tt.told) {
+					t.Errorf("overloaded %v: %v", outcomes.IsOverloaded(err), err)
+				}
+			})
+		})
+	}
+}
+
+// No time is left after a refusal for load. The later message of its group tells the
+// refusal, that of another group tells the time.
+func TestRefusedBeforeTheOthersOfItsGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stub{reply: func(int, sent) answer { return answer{refused: map[string]string{"a/1": "RequestThrottled"}} }}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
+		defer cancel()
+		errs := s.queue(t, fifo, Options{Backoff: 1 << 52}).SendAll(ctx, messages("a/1", "b/1", "a/2", "b/2"))
+		if len(errs) != 4 || !outcomes.IsOverloaded(errs[0]) || errs[1] != nil || !outcomes.IsOverloaded(errs[2]) || !errors.Is(errs[3], context.DeadlineExceeded) || outcomes.IsOverloaded(errs[3]) {
+			t.Errorf("%v", errs)
 		}
 	})
 }

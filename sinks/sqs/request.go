@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awserror"
@@ -30,7 +32,8 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) {
 		in.Entries[i] = e.SendMessageBatchRequestEntry
 		in.Entries[i].Id = aws.String(strconv.Itoa(i))
 	}
-	out, err := q.client.SendMessageBatch(ctx, in)
+	var before error
+	out, err := q.client.SendMessageBatch(ctx, in, noteRefusal(&before))
 	if err == nil {
 		lower(&q.maxMessage, reconcile(entries, out))
 		return
@@ -39,8 +42,15 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) {
 		lower(&q.maxRequest, limit)
 		lower(&q.maxMessage, limit)
 	}
+	late := tooLate(ctx, err)
+	if late && before != nil {
+		err, late = before, false
+	}
 	for _, e := range entries {
-		e.err, e.again = q.explain("SendMessageBatch", err), false
+		if !late || !e.again { // else the refusal of the message says more
+			e.err = q.explain("SendMessageBatch", err)
+		}
+		e.again = false
 	}
 	switch {
 	case !ofContent(err):
@@ -54,6 +64,29 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) {
 	case neverTaken(err):
 		entries[0].err = sluice.Permanent(entries[0].err)
 	}
+}
+
+// tooLate reports whether err says only that the time of ctx ended before an answer.
+func tooLate(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && awserror.Of(err) == awserror.Lost
+}
+
+// noteRefusal keeps the refusal for load by the client's last try that has an answer
+// in time. The client itself forgets it when the time ends during the next try, or
+// the pause before it.
+func noteRefusal(refusal *error) func(*awssqs.Options) {
+	each := middleware.FinalizeMiddlewareFunc("NoteRefusal", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		out, md, err := next.HandleFinalize(ctx, in)
+		if !tooLate(ctx, err) {
+			if *refusal = nil; awserror.Of(err) == awserror.Throttled {
+				*refusal = &smithy.OperationError{ServiceID: awssqs.ServiceID, OperationName: middleware.GetOperationName(ctx), Err: err}
+			}
+		}
+		return out, md, err
+	})
+	return awssqs.WithAPIOptions(func(stack *middleware.Stack) error {
+		return stack.Finalize.Insert(each, "Retry", middleware.After)
+	})
 }
 
 // reconcile sets the results of a response with status 200, which may still refuse

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"go.uber.org/goleak"
 
@@ -37,6 +38,7 @@ type stub struct {
 	status     int               // refuses every call with …
 	code       string            // … this, when not empty
 	delay      time.Duration     // of each answer
+	retries    time.Duration     // before each of the client; default its own
 
 	mu       sync.Mutex
 	requests []sent
@@ -75,7 +77,8 @@ type answer struct {
 	extra   []string          // ids that were not sent, as successful
 	code    string            // refuses the request as a whole
 	message string
-	status  int // with code; default 400
+	status  int  // with code; default 400
+	hang    bool // there is no answer until the client gives up
 }
 
 func (s *stub) Do(r *http.Request) (*http.Response, error) {
@@ -85,8 +88,14 @@ func (s *stub) Do(r *http.Request) (*http.Response, error) {
 	}
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
+	if w.Code == hangs {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	return w.Result(), nil
 }
+
+const hangs = 999
 
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -123,6 +132,10 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var a answer
 		if s.reply != nil {
 			a = s.reply(len(s.requests)-1, req)
+		}
+		if a.hang {
+			w.WriteHeader(hangs)
+			return
 		}
 		if a.code != "" {
 			fail(max(a.status, 400), a.code, a.message)
@@ -171,7 +184,15 @@ func (s *stub) queue(t *testing.T, name string, o Options) *Queue {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	q, err := New(config(s), name, o)
+	cfg := config(s)
+	if s.retries > 0 {
+		cfg.Retryer = func() aws.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) {
+				o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return s.retries, nil })
+			})
+		}
+	}
+	q, err := New(cfg, name, o)
 	if err != nil {
 		t.Fatal(err)
 	}
