@@ -232,5 +232,10 @@ func (d *shown) Settings() page.Settings {
 		}
 		s.Values = append(s.Values, page.Setting{Name: one.name, Value: value})
 	}
+	for _, at := range o.Accounts {
+		if text := strings.TrimPrefix(at.String(), at.Field+": "); text != "" {
+			s.Values = append(s.Values, page.Setting{Name: at.Field, Value: text})
+		}
+	}
 	return s
 }
