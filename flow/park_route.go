@@ -8,11 +8,12 @@ import "time"
 // is the number of records whose call runs now; each is parked if that call fails
 // too. Park spares records that were never called, that were refused for load
 // ([sluice.Overloaded]), or that asked for a later call ([sluice.RetryAfter]).
-// RouteState.Parked does not count records parked by Park.
+// RouteState.Parked does not count records parked by Park. With dryRun, Park counts
+// and changes nothing.
 //
 // Without a DeadLetter, or on a closed flow, Park returns 0, 0. It does not wait
 // for the dead letters. It is safe for concurrent use.
-func (f *Flow) Park(route string) (parked, pending int) {
+func (f *Flow) Park(route string, dryRun bool) (parked, pending int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.opts.DeadLetter == nil {
@@ -27,6 +28,9 @@ func (f *Flow) Park(route string) (parked, pending int) {
 				pending++
 			} else {
 				parked++
+			}
+			if dryRun {
+				continue
 			}
 			if t.unwanted = true; t.state == queued {
 				f.unqueue(t)

@@ -29,12 +29,16 @@ func TestParkOfARoute(t *testing.T) {
 		f := Open(t.Context(), m, Options{Logger: quiet, DeadLetter: d, Concurrency: 1})
 		mustSubmit(t, f, recs("plain", "load", "wish", "never", "plain")...)
 		synctest.Wait()
-		for route, want := range map[string]int{"a": 1, "b": 0} {
-			if n, pending := f.Park(route); n != want || pending != 0 {
-				t.Errorf("%s: %d parked, %d pending, want %d", route, n, pending, want)
+		for _, dryRun := range []bool{true, true, false} {
+			for route, want := range map[string]int{"a": 1, "b": 0} {
+				if n, pending := f.Park(route, dryRun); n != want || pending != 0 {
+					t.Errorf("%s, dry run %v: %d parked, %d pending, want %d", route, dryRun, n, pending, want)
+				}
+			}
+			if synctest.Wait(); dryRun && len(d.recs) > 0 {
+				t.Errorf("a dry run parked %d", len(d.recs))
 			}
 		}
-		synctest.Wait()
 		d.want(t, "a 1 1") // the second of its item is called, not parked
 		clear(answers)
 		mustClose(t, f, 5)
@@ -65,7 +69,7 @@ func TestParkWhileItRuns(t *testing.T) {
 				for calls.Load() < 2 {
 					time.Sleep(time.Millisecond)
 				}
-				if n, pending := f.Park("a"); n != 0 || pending != 1 {
+				if n, pending := f.Park("a", false); n != 0 || pending != 1 {
 					t.Errorf("%d parked, %d pending, want 1 pending", n, pending)
 				}
 				mustClose(t, f, 1)
@@ -94,7 +98,7 @@ func TestParkBesideARunningRoute(t *testing.T) {
 		f := Open(t.Context(), routes(bad(errDown), script(new(log), "b", errDown)), Options{Logger: quiet, DeadLetter: d, Hooks: hooks})
 		mustSubmit(t, f, rec("bad", 1))
 		<-back
-		if n, pending := f.Park("a"); n != 1 || pending != 0 {
+		if n, pending := f.Park("a", false); n != 1 || pending != 0 {
 			t.Errorf("%d parked, %d pending, want 1 parked", n, pending)
 		}
 		mustClose(t, f, 1)
@@ -122,7 +126,7 @@ func TestParkedByHandIsNoTrouble(t *testing.T) {
 		}
 		mustSubmit(t, f, rec("permanent", failing+1))
 		synctest.Wait()
-		if n, pending := f.Park("a"); n != failing || pending != 0 {
+		if n, pending := f.Park("a", false); n != failing || pending != 0 {
 			t.Errorf("%d parked, %d pending", n, pending)
 		}
 		mustClose(t, f, failing+1)
@@ -155,7 +159,7 @@ func TestTheEndOfAnOutageInTheLog(t *testing.T) {
 				down.Store(false)
 			}
 			for !mended && f.Settled() < 10 { // each once a probe has called it
-				f.Park("a")
+				f.Park("a", false)
 				time.Sleep(time.Second)
 			}
 			mustClose(t, f, 10)
@@ -174,11 +178,11 @@ func TestParkNeedsDeadLetters(t *testing.T) {
 			f := Open(t.Context(), routes(script(new(log), "a", errDown)), o)
 			mustSubmit(t, f, rec("x", 1))
 			synctest.Wait()
-			if n, pending := f.Park("a"); n+pending != 0 {
+			if n, pending := f.Park("a", false); n+pending != 0 {
 				t.Errorf("%s: %d parked, %d pending", name, n, pending)
 			}
 			_, _ = f.Close(t.Context())
-			if n, pending := f.Park("a"); n+pending != 0 {
+			if n, pending := f.Park("a", false); n+pending != 0 {
 				t.Errorf("%s, closed: %d parked, %d pending", name, n, pending)
 			}
 		}

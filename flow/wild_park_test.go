@@ -33,17 +33,17 @@ func TestWildParkedByAPerson(t *testing.T) {
 		if s := w.group.States()[0]; s.State != flow.Partial || s.Failing != failing {
 			t.Errorf("before: %+v", s)
 		}
-		if n, more := w.flow.Park("another"); n+more != 0 {
+		if n, more := w.flow.Park("another", false); n+more != 0 {
 			t.Errorf("%d parked of a route that there is not", n)
 		}
-		if n, pending := w.flow.Park("wild"); n+pending != failing {
+		if n, pending := w.flow.Park("wild", false); n+pending != failing {
 			t.Errorf("%d parked, %d pending, want %d", n, pending, failing)
 		}
 		w.trafficOf(20, time.Minute, healthy(100_000))
 		if s := w.group.States()[0]; s.State != flow.Works || s.Failing != 0 || s.Parked != 0 {
 			t.Errorf("after: %+v", s)
 		}
-		if n, more := w.flow.Park("wild"); n+more != 0 {
+		if n, more := w.flow.Park("wild", false); n+more != 0 {
 			t.Errorf("%d parked the second time", n)
 		}
 		if fig := w.end(); fig.parkedBad != failing {

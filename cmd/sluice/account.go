@@ -61,7 +61,9 @@ func (c *cli) reach(o *daemon.Options, cfg *config.Config) (err error) {
 	if o.AWS, err = c.top(cfg); err != nil {
 		return err
 	}
-	o.Region, o.RegionName, o.Source = o.AWS.Region, c.regionName(cfg), cmp.Or(cfg, new(config.Config)).SourceAccess()
+	o.Region, o.RegionName = o.AWS.Region, c.regionName(cfg)
+	cfg = cmp.Or(cfg, new(config.Config))
+	o.Source, o.Accounts = cfg.SourceAccess(), append([]accounts.Access{o.AWS}, cfg.Accounts()[1:]...)
 	return nil
 }
 

@@ -19,7 +19,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/accounts/ststest"
+	"github.com/sluicehq/sluice/internal/page"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -142,7 +144,7 @@ daemon: {state: "@state", listen: "off"}
 `
 
 // A daemon reads a stream of one account, consumes a queue of a second, and writes to a
-// queue of a third.
+// queue of a third. It shows the accounts without external ids.
 func TestRunInSeveralAccounts(t *testing.T) {
 	service := streamtest.NewService(t)
 	service.CreateTable("orders", streamtest.TableOptions{}).Put(`{"pk":{"S":"o-1"},"entityType":{"S":"order"}}`)
@@ -152,7 +154,9 @@ func TestRunInSeveralAccounts(t *testing.T) {
 	defer stop()
 	var stderr bytes.Buffer
 	ended := make(chan int, 1)
-	go func() { ended <- execute(ctx, []string{"run", "-c", name}, os.Getenv, io.Discard, &stderr) }()
+	go func() {
+		ended <- execute(ctx, []string{"run", "-c", name, "--listen", "127.0.0.1:0", "--region", "eu-west-1"}, os.Getenv, io.Discard, &stderr)
+	}()
 	select {
 	case body := <-c.sent:
 		if body != `{"id":"o-1"}` {
@@ -167,6 +171,26 @@ func TestRunInSeveralAccounts(t *testing.T) {
 			t.Fatalf("exit %d\n%s", exit, &stderr)
 		default:
 		}
+	}
+	state := filepath.Join(filepath.Dir(name), "state.db")
+	at, err := access.ReadAddress(access.AddressFileOf(state), access.FileOf(state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := access.Read(access.FileOf(state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settings page.Settings
+	if err := (&letterClient{base: "http://" + at, token: daemonToken{token: token}, http: new(http.Client)}).get(ctx, "GET", "/api/settings", nil, &settings); err != nil {
+		t.Fatal(err)
+	}
+	shown := slices.DeleteFunc(settings.Values, func(one page.Setting) bool { return !strings.HasSuffix(one.Name, "aws") })
+	if diff := cmp.Diff([]page.Setting{
+		{Name: "aws", Value: "Region eu-west-1"}, {Name: "source.aws", Value: "role " + readerRole + ", endpoint " + c.dynamodb},
+		{Name: "sinks.in.sqs.aws", Value: "role " + takerRole + ", endpoint " + c.sqs}, {Name: "sinks.out.sqs.aws", Value: "role " + writerRole},
+	}, shown); diff != "" {
+		t.Error(diff)
 	}
 	stop()
 	if exit := <-ended; exit != 0 {

@@ -186,9 +186,11 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 	if err != nil {
 		return nil, usage("%w", err)
 	}
-	// Better now than with the first item.
-	if err := client.Call(ctx, "GET", "/", nil, nil); err != nil {
-		return nil, fmt.Errorf("OpenSearch does not answer: %w", err)
+	// Better now than with the first item. OpenSearch Serverless does not answer at its root.
+	if t.sign != "aoss" {
+		if err := client.Call(ctx, "GET", "/", nil, nil); err != nil {
+			return nil, fmt.Errorf("OpenSearch does not answer: %w", err)
+		}
 	}
 	var status *opensearch.StatusError
 	if !t.bySequence && !strings.Contains(t.index, "{") && errors.As(client.Call(ctx, "HEAD", "/"+url.PathEscape(t.index), nil, nil), &status) && status.Status == http.StatusNotFound {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/daemon"
@@ -66,6 +67,27 @@ func TestBackfillOfManyIndices(t *testing.T) {
 			t.Errorf("at most %d: %d items are refused, want %d", most, n, refused)
 		}
 	}
+}
+
+// OpenSearch Serverless does not answer GET /. A backfill by flags starts without it.
+func TestBackfillIntoServerless(t *testing.T) {
+	var asked []string
+	collection := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked = append(asked, r.Method+" "+r.URL.Path); r.URL.Path == "/" {
+			http.NotFound(w, r)
+		}
+	}))
+	defer collection.Close()
+	cfg := aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
+	for sign, want := range map[string]string{"aoss": "[HEAD /orders]", "es": "[GET /]"} {
+		asked = nil
+		to := target{projectionFlags: projectionFlags{urls: []string{collection.URL}, sign: sign, index: "orders", id: "{pk}", unversioned: true, typeAttribute: "type"}}
+		_, err := to.routes(t.Context(), daemon.Setup{AWS: func(string) aws.Config { return cfg }, Logger: discard})
+		if got := fmt.Sprint(asked); got != want || (err != nil) != (sign == "es") {
+			t.Errorf("%s: asked %s, want %s; %v", sign, got, want, err)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 }
 
 // --version-sequence writes into an index whose documents are marked, and into no

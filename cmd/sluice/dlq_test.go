@@ -181,10 +181,11 @@ func (h *halfDown) States() []flow.RouteState {
 	return []flow.RouteState{search, {Route: "log"}}
 }
 
-func (h *halfDown) Park(route string) (parked, pending int) {
-	if route != "new search" || h.parked.Swap(true) {
+func (h *halfDown) Park(route string, dryRun bool) (parked, pending int) {
+	if route != "new search" || h.parked.Load() {
 		return 0, 0
 	}
+	h.parked.Store(!dryRun)
 	return 51, 2 // two records of one item, as two tables have it
 }
 

@@ -59,9 +59,9 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 	if a.State == flow.Outage.String() {
 		fmt.Fprintf(c.stderr, "the route %q is in an outage: its records may be good, and succeed when what it calls works again\n", route)
 	}
-	if a.DryRun = dryRun; !dryRun && !yes && a.Failing > 0 {
+	if a.DryRun = dryRun; !dryRun && !yes && a.Parked+a.Pending > 0 {
 		if err := c.confirm(false, "park what the route %q fails for, %s, in %s (state: %s, last error: %s)?",
-			route, plural(a.Failing, "item", "items"), l.where, a.State, cutText(a.Error, 200)); err != nil {
+			route, plural(a.Parked+a.Pending, "record", "records"), l.where, a.State, cutText(a.Error, 200)); err != nil {
 			return err
 		}
 		if a, err = ask(false); err != nil {
@@ -69,10 +69,11 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 		}
 	}
 	text := fmt.Sprintf("%s parked by %s\n", plural(a.Parked, "record", "records"), l.where)
-	switch {
-	case a.DryRun:
-		text = fmt.Sprintf("the route %q fails for %s in %s (state: %s)\n", route, plural(a.Failing, "item", "items"), l.where, a.State)
-	case a.Pending > 0:
+	if a.DryRun {
+		text = fmt.Sprintf("the route %q fails for %s in %s (state: %s)\n%s would be parked\n",
+			route, plural(a.Failing, "item", "items"), l.where, a.State, plural(a.Parked, "record", "records"))
+	}
+	if a.Pending > 0 {
 		text += plural(a.Pending, "record", "records") + " pending, in a call now: parked when the call fails, unless it succeeds\n"
 	}
 	return c.answer(asJSON, a, "%s", text)

@@ -87,6 +87,8 @@ func (p *projectionFlags) versions() (n int) {
 // version returns the version that the flags name.
 func (p *projectionFlags) version() (projection.Version, error) {
 	switch {
+	case p.bySequence && p.sign == "aoss":
+		return projection.Version{}, usage("--version-sequence: OpenSearch Serverless keeps no revisions of documents (_seq_no), which it compares: take --version-attribute")
 	case p.bySequence:
 		return projection.BySequence(), nil
 	case p.unversioned:

@@ -98,7 +98,7 @@ func withRepair(reasons []string, gaps []sluice.Gap, repairs []string) []string 
 		return reasons
 	}
 	for i, r := range reasons {
-		reasons[i] = streamARN.ReplaceAllString(strings.TrimSuffix(r, lostSuffix), "$1/stream/$2")
+		reasons[i] = shortARNs(strings.TrimSuffix(r, lostSuffix))
 	}
 	how := "records are lost: write again what the routes made of them, such as by a backfill, and then acknowledge:"
 	if len(repairs) > 0 {

@@ -115,7 +115,8 @@ func TestDaemonWithAGap(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// The text about a gap says how to repair it, and then how to acknowledge it.
+// The text about a gap says how to repair it, and then how to acknowledge it. The gap
+// itself has the words by which the page finds it among the reasons.
 func TestGapSaysHowToRepair(t *testing.T) {
 	gap := sluice.Gap{Table: "orders", StreamARN: "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026-01-01T00:00:00.000", Next: "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026-01-02T00:00:00.000"}
 	reasons := func(gaps []sluice.Gap, repairs ...string) string {
@@ -141,5 +142,8 @@ records are lost: write again what the routes made of them, such as by a backfil
 		if tt.got != tt.want {
 			t.Errorf("got\n%s\nwant\n%s", tt.got, tt.want)
 		}
+	}
+	if lost := gapOf(gap, nil).Lost; !strings.Contains(reasons([]sluice.Gap{gap}), "\n"+lost+"\n") {
+		t.Errorf("no reason is %q", lost)
 	}
 }

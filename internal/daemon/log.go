@@ -52,8 +52,10 @@ func shortened(_ []string, a slog.Attr) slog.Attr {
 	default:
 		return a
 	}
-	return slog.String(a.Key, streamARN.ReplaceAllString(text, "$1/stream/$2"))
+	return slog.String(a.Key, shortARNs(text))
 }
+
+func shortARNs(text string) string { return streamARN.ReplaceAllString(text, "$1/stream/$2") }
 
 // repeatEvery is how often an error is logged that repeats.
 const repeatEvery = time.Minute

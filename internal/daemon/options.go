@@ -53,6 +53,9 @@ type Options struct {
 	AWS, Source accounts.Access
 	Consumed    map[string]accounts.Access
 
+	// Accounts are all accounts, those of sinks too, for people.
+	Accounts []accounts.Access
+
 	// StartName is the user's name of Start. EndpointName and RegionName are
 	// the names of the settings of both, for messages. Default: the flags and
 	// the variables.

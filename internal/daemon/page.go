@@ -145,9 +145,13 @@ func (d *shown) Held(patient bool) page.HeldItems {
 func (d *shown) Gaps() []page.Gap {
 	var all []page.Gap
 	for _, g := range d.src.Gaps() {
-		all = append(all, page.Gap{ID: gapID(g), Table: g.Table, Found: g.Found, Lost: g.String(), Repair: d.o.Repairs})
+		all = append(all, gapOf(g, d.o.Repairs))
 	}
 	return all
+}
+
+func gapOf(g sluice.Gap, repairs []string) page.Gap {
+	return page.Gap{ID: gapID(g), Table: g.Table, Found: g.Found, Lost: shortARNs(g.String()), Repair: repairs}
 }
 
 // Acknowledge implements [page.Daemon].
@@ -231,6 +235,11 @@ func (d *shown) Settings() page.Settings {
 			value = "default"
 		}
 		s.Values = append(s.Values, page.Setting{Name: one.name, Value: value})
+	}
+	for _, at := range o.Accounts {
+		if text := strings.TrimPrefix(at.String(), at.Field+": "); text != "" {
+			s.Values = append(s.Values, page.Setting{Name: at.Field, Value: text})
+		}
 	}
 	return s
 }

@@ -12,18 +12,18 @@ import (
 // ParkedRoute is the answer of POST /park.
 type ParkedRoute struct {
 	Route   string `json:"route"`
-	State   string `json:"state"`           // of the route before; see [flow.State]
-	Failing int    `json:"failing"`         // distinct items that it failed for, messages of queues among them
-	Error   string `json:"error,omitempty"` // the last
-	Parked  int    `json:"parked"`          // records; 0 in a dry run
-	Pending int    `json:"pending"`         // records that are in a call: each is parked if that fails; 0 in a dry run
-	DryRun  bool   `json:"dryRun,omitempty"`
+	State   string `json:"state"`            // of the route before; see [flow.State]
+	Failing int    `json:"failing"`          // distinct items that it failed for, messages of queues among them
+	Error   string `json:"error,omitempty"`  // the last
+	Parked  int    `json:"parked"`           // records
+	Pending int    `json:"pending"`          // records that are in a call: each is parked if that fails
+	DryRun  bool   `json:"dryRun,omitempty"` // Parked and Pending are what would be
 }
 
 // RouteParker knows the routes of a daemon and parks their failing records.
 type RouteParker interface {
 	States() []flow.RouteState
-	Park(route string) (parked, pending int) // see [flow.Flow.Park]
+	Park(route string, dryRun bool) (parked, pending int) // see [flow.Flow.Park]
 }
 
 // Parking serves POST /park?route=NAME to holders of the daemon's token: it parks
@@ -48,10 +48,8 @@ func park(w http.ResponseWriter, q url.Values, p RouteParker, logger *slog.Logge
 	}
 	s := states[i]
 	a.State, a.Failing, a.Error = s.State.String(), s.Failing, text(s.Err)
-	if !a.DryRun {
-		if a.Parked, a.Pending = p.Park(a.Route); a.Parked+a.Pending > 0 {
-			logger.Warn("failing records parked by hand", "route", a.Route, "count", a.Parked, "pending", a.Pending, "state", a.State, "error", a.Error)
-		}
+	if a.Parked, a.Pending = p.Park(a.Route, a.DryRun); a.Parked+a.Pending > 0 && !a.DryRun {
+		logger.Warn("failing records parked by hand", "route", a.Route, "count", a.Parked, "pending", a.Pending, "state", a.State, "error", a.Error)
 	}
 	return answer(w, a)
 }

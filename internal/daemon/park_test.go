@@ -76,11 +76,11 @@ func TestParkedRouteIsRedriven(t *testing.T) {
 			}
 			return a
 		}
-		want := ParkedRoute{Route: "search", State: "partial outage", Failing: failing, Error: "503: try later", DryRun: true}
+		want := ParkedRoute{Route: "search", State: "partial outage", Failing: failing, Error: "503: try later", Parked: failing, DryRun: true}
 		if got := ask("route=search&dryRun=1"); got != want {
 			t.Errorf("dry run: %+v, want %+v", got, want)
 		}
-		want.Parked, want.DryRun = failing, false
+		want.DryRun = false
 		if got := ask("route=search"); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -104,7 +104,7 @@ type noRoutes struct{ t *testing.T }
 
 func (n noRoutes) States() []flow.RouteState { return []flow.RouteState{{Route: "a"}, {Route: "b"}} }
 
-func (n noRoutes) Park(route string) (parked, pending int) {
+func (n noRoutes) Park(route string, _ bool) (parked, pending int) {
 	n.t.Errorf("parked %q", route)
 	return 0, 0
 }
@@ -114,7 +114,7 @@ type counted struct{ parked, pending int }
 
 func (c counted) States() []flow.RouteState { return []flow.RouteState{{Route: "a"}} }
 
-func (c counted) Park(string) (parked, pending int) { return c.parked, c.pending }
+func (c counted) Park(string, bool) (parked, pending int) { return c.parked, c.pending }
 
 // The answer and the log count the parked records, and the records that will be parked.
 // Without any, the log has no line.

@@ -236,12 +236,12 @@ func (s *sources) waiting() []holders.Item { return s.calls.lanes(s.held()) }
 func (s *sources) States() []flow.RouteState { return s.group.States() }
 
 // Park parks the records that a route fails for. A message of a queue is with SQS.
-func (s *sources) Park(route string) (parked, pending int) {
+func (s *sources) Park(route string, dryRun bool) (parked, pending int) {
 	if s.poller != nil {
-		parked, pending = s.poller.Park(route)
+		parked, pending = s.poller.Park(route, dryRun)
 	}
 	for _, b := range s.backfills.all {
-		n, more := b.Park(route)
+		n, more := b.Park(route, dryRun)
 		parked, pending = parked+n, pending+more
 	}
 	return parked, pending

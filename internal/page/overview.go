@@ -65,12 +65,12 @@ func (s *server) seen() overview {
 	}
 	o.Oldest = s.Held(false).Held
 	o.Oldest = o.Oldest[:min(len(o.Oldest), worst)]
-	o.alarm()
+	o.alarm(s.Gaps())
 	return o
 }
 
 // alarm lists the troubles.
-func (o *overview) alarm() {
+func (o *overview) alarm(gaps []Gap) {
 	if o.Hours >= 0 && o.Hours < nearLoss {
 		note := alarm{fmt.Sprintf("In %s the stream deletes records that are not handled: data is lost then", hours(o.Hours)), "#tables"}
 		if o.Hours < closeLoss {
@@ -79,7 +79,10 @@ func (o *overview) alarm() {
 			o.Notes = append(o.Notes, note)
 		}
 	}
-	if o.Gaps > 0 {
+	if o.Gaps > 0 { // the page of the gaps says which, and how to repair them
+		o.Reasons = slices.DeleteFunc(slices.Clone(o.Reasons), func(reason string) bool {
+			return strings.HasPrefix(reason, "records are lost: ") || slices.ContainsFunc(gaps, func(g Gap) bool { return g.Lost == reason })
+		})
 		o.Alarms = append(o.Alarms, alarm{plural(o.Gaps, "gap") + ": records were lost unread. Repair, then acknowledge", "/page/gaps"})
 	}
 	var outages, others []alarm

@@ -135,7 +135,7 @@ func newFake(t testing.TB) *fake {
 	}
 	f.status = Status{
 		Application: "shop", Version: "v1.2.3", Config: "1a2b3c4d", Worker: "host/1/A", Started: now.Add(-90 * time.Minute),
-		Reasons: []string{`route "search" fails for every record since 03:12: ` + hostile},
+		Reasons: []string{`route "search" fails for every record since 03:12: ` + hostile, "table orders shard s-2: " + hostile, "state store: full", "records are lost: first repair"},
 		Routes: []Route{
 			{Route: "send", State: "works", Last: hour[50], Hour: hour[:100]},
 			{Route: "search", State: "outage", Since: now.Add(-time.Minute), Failing: 12, Waiting: 1234, Error: hostile, Last: hour[119], Hour: hour, Others: []RouteAt{
@@ -314,6 +314,20 @@ func TestPages(t *testing.T) {
 	}
 	if f.changes > 0 || len(f.acknowledged) > 0 {
 		t.Errorf("a GET changes something: %d, %v", f.changes, f.acknowledged)
+	}
+}
+
+// The overview says once that there are gaps, however many reasons they are.
+func TestGapIsOneAlarm(t *testing.T) {
+	f := newFake(t)
+	w := ask(f.handler(), "GET", "/", nil).Body.String()
+	_, alarms, _ := strings.Cut(w, `<ul class="alarms bad">`)
+	alarms, _, _ = strings.Cut(alarms, "</ul>")
+	if strings.Count(alarms, "<li>") != 5 || strings.Contains(alarms, "shard s-2") || !strings.Contains(alarms, "state store: full") || strings.Contains(w, "first repair") {
+		t.Errorf("want the time to loss, the gap, the two outages and the store in\n%s", alarms)
+	}
+	if len(f.status.Reasons) != 4 {
+		t.Errorf("the status has lost reasons: %q", f.status.Reasons)
 	}
 }
 

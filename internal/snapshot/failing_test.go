@@ -65,10 +65,10 @@ func TestFailingItemsAreParked(t *testing.T) {
 		if held := len(s.Held()); held != 20 {
 			t.Errorf("%d are held", held)
 		}
-		if n, pending := s.Park("another"); n+pending != 0 {
+		if n, pending := s.Park("another", false); n+pending != 0 {
 			t.Errorf("%d parked of a route that there is not", n)
 		}
-		if n, pending := s.Park("search"); n != 20 || pending != 0 {
+		if n, pending := s.Park("search", false); n != 20 || pending != 0 {
 			t.Errorf("%d parked, %d pending, want 20 parked", n, pending)
 		}
 		if err := <-ended; err != nil {

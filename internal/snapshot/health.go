@@ -31,9 +31,9 @@ func (s *Source) Held() []flow.Held {
 
 // Park has the records parked whose last call of a route failed, and counts them:
 // see [flow.Flow.Park]. It is safe for concurrent use.
-func (s *Source) Park(route string) (parked, pending int) {
+func (s *Source) Park(route string, dryRun bool) (parked, pending int) {
 	for _, f := range s.flows() {
-		n, more := f.Park(route)
+		n, more := f.Park(route, dryRun)
 		parked, pending = parked+n, pending+more
 	}
 	return parked, pending

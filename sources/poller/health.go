@@ -150,10 +150,10 @@ func (p *Poller) Held() []HeldItem {
 // Park parks the records whose last call of route failed, and counts them: see
 // [flow.Flow.Park]. It covers the shards that this poller reads. It is safe for
 // concurrent use.
-func (p *Poller) Park(route string) (parked, pending int) {
+func (p *Poller) Park(route string, dryRun bool) (parked, pending int) {
 	for _, g := range p.gauges.all() {
 		if f := g.reads(); f != nil {
-			n, more := f.Park(route)
+			n, more := f.Park(route, dryRun)
 			parked, pending = parked+n, pending+more
 		}
 	}

@@ -121,10 +121,10 @@ func TestFullBudgetIsNamed(t *testing.T) {
 			pass(4 * time.Minute)
 			r.unready(" records waiting, and nothing was read for ")
 			r.unready("because " + why + ": see which items are held")
-			if n, pending := r.p.Park("another"); n+pending != 0 {
+			if n, pending := r.p.Park("another", false); n+pending != 0 {
 				t.Errorf("%d parked of a route that there is not", n)
 			}
-			if n, pending := r.p.Park("test"); n != 2 || pending != 0 {
+			if n, pending := r.p.Park("test", false); n != 2 || pending != 0 {
 				t.Errorf("%d parked, %d pending, want 2 parked", n, pending)
 			}
 			pass(time.Minute)
