@@ -41,10 +41,11 @@
 // MaxReceives receives, if its route succeeds for others. It is also parked before
 // it becomes too old for the queue: at 80 % of its MessageRetentionPeriod.
 // [sluice.RetryAfter] and [sluice.Overloaded] park nothing before that, but each
-// costs a receive. Five consecutive failures of a route, for several messages, are
-// an outage. The consumer then parks nothing for that route, receives one message
-// at a time with pauses of up to 30 s, and is not ready until one succeeds. The
-// other states of a route (see package flow) do not exist for queues.
+// costs a receive. After them, a message is parked after two other failures. Five
+// consecutive failures of a route, for several messages, are an outage. The
+// consumer then parks nothing for that route, receives one message at a time with
+// pauses of up to 30 s, and is not ready until one succeeds. The other states of a
+// route (see package flow) do not exist for queues.
 //
 // Without Options.DeadLetter these messages stay in the queue, until its redrive
 // policy moves them. Use one or the other. A redrive policy whose maxReceiveCount

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/outcomes"
 )
 
 const (
@@ -80,19 +81,20 @@ func (j *judge) succeeded(route string) {
 // failed notes that the route failed for a message, and adds its first failure to
 // f. counted is the number of the message's failures while the route succeeded for
 // others: since its previous failure, or, for its first, since the route's last
-// failure. open: the route fails for all.
+// failure. Refusals for load do not count. open: the route fails for all.
 func (j *judge) failed(route, id string, err error, f *sluice.Failure) (counted int, open bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r := j.route(route)
+	counts := !outcomes.IsOverloaded(err)
 	m := j.failing[id]
 	if m == nil || m.route != route {
 		m = &failing{route: route, first: err, firstAt: f.FirstAt}
-		if r.ok {
+		if counts && r.ok {
 			m.counted++
 		}
 		j.remember(id, m)
-	} else if m.seen != r.times {
+	} else if counts && m.seen != r.times {
 		m.counted++
 	}
 	m.seen = r.times
