@@ -58,7 +58,7 @@ func (q *Queue) lookUp(ctx context.Context) (string, error) {
 		return url, nil
 	}
 	var before error
-	out, err := q.client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q.name}, noteRefusal(&before))
+	out, err := q.client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q.name}, q.eachTry(&before))
 	if before != nil && tooLate(ctx, err) {
 		err = before
 	}

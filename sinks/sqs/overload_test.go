@@ -120,3 +120,21 @@ func TestRefusedBeforeTheOthersOfItsGroup(t *testing.T) {
 		}
 	})
 }
+
+// A connection that is silently dead costs a third of the time. The next try sends the
+// messages.
+func TestSilentConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stub{reply: func(n int, _ sent) answer { return answer{hang: n == 0} }}
+		q := s.queue(t, standard, Options{Timeout: time.Minute})
+		for _, requests := range []int{2, 3} {
+			if err := q.Send(t.Context(), messages("a")[0]); err != nil || len(s.requests) != requests {
+				t.Errorf("%d requests, %v", len(s.requests), err)
+			}
+		}
+		s.reply = func(int, sent) answer { return answer{hang: true} }
+		if err := q.Send(t.Context(), messages("a")[0]); err == nil || !strings.Contains(err.Error(), "deadline") || sluice.IsPermanent(err) {
+			t.Error(err)
+		}
+	})
+}

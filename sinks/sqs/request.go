@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -33,7 +34,7 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) {
 		in.Entries[i].Id = aws.String(strconv.Itoa(i))
 	}
 	var before error
-	out, err := q.client.SendMessageBatch(ctx, in, noteRefusal(&before))
+	out, err := q.client.SendMessageBatch(ctx, in, q.eachTry(&before))
 	if err == nil {
 		lower(&q.maxMessage, reconcile(entries, out))
 		return
@@ -71,12 +72,19 @@ func tooLate(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && awserror.Of(err) == awserror.Lost
 }
 
-// noteRefusal keeps the refusal for load by the client's last try that has an answer
-// in time. The client itself forgets it when the time ends during the next try, or
-// the pause before it.
-func noteRefusal(refusal *error) func(*awssqs.Options) {
-	each := middleware.FinalizeMiddlewareFunc("NoteRefusal", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
-		out, md, err := next.HandleFinalize(ctx, in)
+// eachTry gives each try of the client a third of Timeout, so that a silently dead
+// connection leaves time for others. It keeps the refusal for load by the last try that
+// has an answer in time. The client itself forgets it when the time ends during the
+// next try, or the pause before it.
+func (q *Queue) eachTry(refusal *error) func(*awssqs.Options) {
+	each := middleware.FinalizeMiddlewareFunc("EachTry", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		limit := q.opt.Timeout / 3
+		try, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		out, md, err := next.HandleFinalize(try, in)
+		if err != nil && try.Err() != nil && ctx.Err() == nil {
+			err = noAnswer(limit)
+		}
 		if !tooLate(ctx, err) {
 			if *refusal = nil; awserror.Of(err) == awserror.Throttled {
 				*refusal = &smithy.OperationError{ServiceID: awssqs.ServiceID, OperationName: middleware.GetOperationName(ctx), Err: err}
@@ -88,6 +96,12 @@ func noteRefusal(refusal *error) func(*awssqs.Options) {
 		return stack.Finalize.Insert(each, "Retry", middleware.After)
 	})
 }
+
+// noAnswer is the error of a try without an answer for so long. The client repeats it.
+type noAnswer time.Duration
+
+func (e noAnswer) Error() string        { return "no answer within " + time.Duration(e).String() }
+func (e noAnswer) RetryableError() bool { return true }
 
 // reconcile sets the results of a response with status 200, which may still refuse
 // messages or omit some. It returns the message limit in a refusal; 0 if it has
