@@ -34,7 +34,7 @@ type Options struct {
 
 	InFlight int           // concurrent requests (default 16)
 	Linger   time.Duration // see [batch.Options] (default 2 ms)
-	Timeout  time.Duration // of one commit with its retries (default 30 s); each try has a third
+	Timeout  time.Duration // of one commit with its retries (default 30 s); one try has at most a third of it
 	Attempts int           // for a temporarily refused message, in one commit (default 4)
 	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 100 ms)
 	Metrics  metrics.Meter // of group commits: one request each, or several after temporary refusals (default: none)
