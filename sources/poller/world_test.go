@@ -192,11 +192,20 @@ func (w *world) handled() string {
 	return strings.Join(names, " ")
 }
 
+// wantHandled wants exactly these changes, and those of an item in order. Items are
+// handled concurrently.
 func (w *world) wantHandled(when, want string) {
 	w.Helper()
-	if got := w.handled(); got != want {
+	if got := w.handled(); byItem(got) != byItem(want) {
 		w.Errorf("%s: handled %q, want %q", when, got, want)
 	}
+}
+
+func byItem(changes string) string {
+	names := strings.Fields(changes)
+	item := func(name string) string { return strings.TrimRight(name, "0123456789") }
+	slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(item(a), item(b)) })
+	return strings.Join(names, " ")
 }
 
 // once wants every change to be handled exactly once, and those of an item in
