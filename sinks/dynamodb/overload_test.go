@@ -178,3 +178,24 @@ func TestRefusedForContentBeforeTheTimeRanOut(t *testing.T) {
 		}
 	})
 }
+
+// A person ends a command during its second try. The error says so, not the refusal
+// before: the command then says how to go on.
+func TestRefusedBeforeItWasCancelled(t *testing.T) {
+	for _, name := range []string{"Get", "Query", "Write", "Transact"} {
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			s := tablesStub{other: func(string) (int, string) {
+				if tries++; tries > 1 {
+					return hangs, ""
+				}
+				return 400, refusal("ThrottlingException")
+			}}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Minute, cancel)
+			if err := overloadCalls[name](ctx, s.store(t, Options{Timeout: time.Hour})); !errors.Is(err, context.Canceled) || outcomes.IsOverloaded(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}

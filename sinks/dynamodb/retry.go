@@ -43,9 +43,9 @@ func (s *Store) retry(ctx context.Context, attempts int, try func(context.Contex
 
 // tooLate reports whether err says only that the time of ctx ended before a try or
 // during it. The error of the try before then says more. The try may be done: see
-// mayBeDone.
+// mayBeDone. A caller that cancels ctx wants to see that.
 func tooLate(ctx context.Context, err error) bool {
-	return awserror.Of(err) == awserror.Lost && (ctx.Err() != nil || errors.Is(err, errBudget))
+	return awserror.Of(err) == awserror.Lost && (ctx.Err() != nil || errors.Is(err, errBudget)) && !errors.Is(ctx.Err(), context.Canceled)
 }
 
 // ofLoad reports whether err is a refusal for load.
