@@ -138,6 +138,25 @@ func TestRefusedBeforeTheBudgetRanOut(t *testing.T) {
 	}
 }
 
+// The budget is used up for longer than a unit has, until others give units back. The
+// unit tries again, and its error tells of the budget once.
+func TestOnceAwaitsABudget(t *testing.T) {
+	for _, freed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := tablesStub{other: func(string) (int, string) { return 200, "{}" }}
+			st := s.store(t, Options{Timeout: time.Hour, Attempts: 1000, Keys: map[string][]string{"t": {"pk"}}, Budget: map[string]float64{"t": 10}})
+			st.budget.of("t").Add(-1e6)
+			if freed {
+				time.AfterFunc(time.Minute, func() { st.budget.of("t").Add(1e6) })
+			}
+			err := overloadCalls["Once"](t.Context(), st)
+			if (err == nil) != freed || !freed && strings.Count(err.Error(), "is used up") != 1 {
+				t.Errorf("freed %v: %v", freed, err)
+			}
+		})
+	}
+}
+
 // The last try of a transaction may be done, whatever the one before was refused
 // for. So its cost stays taken, and a condition that did not hold before is not told.
 func TestRefusedBeforeATransactionThatMayBeDone(t *testing.T) {
