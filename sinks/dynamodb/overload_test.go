@@ -117,6 +117,36 @@ func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
 	}
 }
 
+// After a refusal for load the service fails, and then the time of the call ends. The
+// refusal does not count: the failure was later.
+func TestFailedBeforeTheTimeRanOut(t *testing.T) {
+	for _, name := range []string{"Put", "Write", "Transact", "Get", "Query"} {
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			s := tablesStub{
+				reply: func(n int, _ []string) stubbed {
+					return []stubbed{{code: "ThrottlingException"}, {status: 500, code: "InternalServerError"}, {hang: true}}[n]
+				},
+				other: func(string) (int, string) {
+					switch tries++; tries {
+					case 1:
+						return 400, refusal("ThrottlingException")
+					case 2:
+						return 500, refusal("InternalServerError")
+					}
+					return hangs, ""
+				},
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := overloadCalls[name](ctx, s.store(t, Options{Timeout: time.Hour, Attempts: 9, Keys: map[string][]string{"t": {"pk"}}}))
+			if err == nil || outcomes.IsOverloaded(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
 // The budget is used up after a refusal for load. The refusal counts.
 func TestRefusedBeforeTheBudgetRanOut(t *testing.T) {
 	for _, name := range []string{"Put", "Write", "Once"} {
