@@ -45,7 +45,10 @@ func (s *Store) retry(ctx context.Context, attempts int, try func(context.Contex
 // during it. The error of the try before then says more. The try may be done: see
 // mayBeDone. A caller that cancels ctx wants to see that.
 func tooLate(ctx context.Context, err error) bool {
-	return awserror.Of(err) == awserror.Lost && (ctx.Err() != nil || errors.Is(err, errBudget)) && !errors.Is(ctx.Err(), context.Canceled)
+	if errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, errBefore) {
+		return false
+	}
+	return awserror.Of(err) == awserror.Lost && (ctx.Err() != nil || errors.Is(err, errBudget))
 }
 
 // ofLoad reports whether err is a refusal for load.
