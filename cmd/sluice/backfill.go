@@ -192,9 +192,15 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 			return nil, fmt.Errorf("OpenSearch does not answer: %w", err)
 		}
 	}
-	var status *opensearch.StatusError
-	if !t.bySequence && !strings.Contains(t.index, "{") && errors.As(client.Call(ctx, "HEAD", "/"+url.PathEscape(t.index), nil, nil), &status) && status.Status == http.StatusNotFound {
-		s.Logger.Warn("there is no such index: OpenSearch makes it with the first document, and guesses its mappings", "index", t.index)
+	if !t.bySequence && !strings.Contains(t.index, "{") {
+		err := client.Call(ctx, "HEAD", "/"+url.PathEscape(t.index), nil, nil)
+		var status *opensearch.StatusError
+		switch answered := errors.As(err, &status); {
+		case answered && status.Status == http.StatusNotFound:
+			s.Logger.Warn("there is no such index: OpenSearch makes it with the first document, and guesses its mappings", "index", t.index)
+		case err != nil && !answered:
+			return nil, fmt.Errorf("OpenSearch does not answer: %w", err)
+		}
 	}
 	types := t.types
 	if len(types) == 0 {

@@ -90,6 +90,17 @@ func TestBackfillIntoServerless(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// Nobody listens where the collection should be. A backfill by flags says so, rather
+// than retry its first item for ever.
+func TestBackfillIntoNoServerless(t *testing.T) {
+	cfg := aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
+	to := target{projectionFlags: projectionFlags{urls: []string{"http://127.0.0.1:1"}, sign: "aoss", index: "orders", id: "{pk}", unversioned: true, typeAttribute: "type"}}
+	_, err := to.routes(t.Context(), daemon.Setup{AWS: func(string) aws.Config { return cfg }, Logger: discard})
+	if err == nil || !strings.HasPrefix(err.Error(), "OpenSearch does not answer: ") {
+		t.Error(err)
+	}
+}
+
 // --version-sequence writes into an index whose documents are marked, and into no
 // other.
 func TestBackfillBySequence(t *testing.T) {

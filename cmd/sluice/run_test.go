@@ -43,11 +43,12 @@ func TestFileReachesDaemon(t *testing.T) {
 			}
 		}
 	}
+	top, source := accounts.Access{Field: "aws", Region: "eu-west-1", Profile: "p"}, accounts.Access{Field: "source.aws", Region: "us-west-2"}
 	want := daemon.Options{
 		Application: "shop", Tables: []string{"orders"}, Queues: []string{"jobs"}, Start: "LATEST", Backfill: true, BackfillUnits: 7,
 		State: "s.db", Listen: "127.0.0.1:1", DeadLetter: "item", Grace: 6 * time.Second, LogFormat: "json", LogLevel: "warn", Pprof: true, RequireSinks: true, TokenFile: "t", AllowHosts: []string{"h"},
 		Region: "eu-west-1", RegionName: "aws.region of the configuration",
-		AWS: accounts.Access{Field: "aws", Region: "eu-west-1", Profile: "p"}, Source: accounts.Access{Field: "source.aws", Region: "us-west-2"},
+		AWS: top, Source: source, Accounts: []accounts.Access{top, source},
 		TraceParent: "tp",
 		Limits:      flow.Options{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: flow.ByShard, StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
 	}

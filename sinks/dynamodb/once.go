@@ -121,7 +121,7 @@ func (o *once) do(ctx context.Context, u *unit) error {
 			return err
 		case u.again:
 			u.err = last
-		case u.late && last != nil:
+		case u.late && last != nil && !errors.Is(last, errBudget): // a budget may get units back
 			return errors.Join(u.err, last)
 		case u.wait == 0:
 			return u.err

@@ -117,6 +117,36 @@ func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
 	}
 }
 
+// After a refusal for load the service fails, and then the time of the call ends. The
+// refusal does not count: the failure was later, and is told.
+func TestFailedBeforeTheTimeRanOut(t *testing.T) {
+	for _, name := range []string{"Put", "Write", "Transact", "Once", "Get", "Query"} {
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			s := tablesStub{
+				reply: func(n int, _ []string) stubbed {
+					return []stubbed{{code: "ThrottlingException"}, {status: 500, code: "InternalServerError"}, {hang: true}}[n]
+				},
+				other: func(string) (int, string) {
+					switch tries++; tries {
+					case 1:
+						return 400, refusal("ThrottlingException")
+					case 2:
+						return 500, refusal("InternalServerError")
+					}
+					return hangs, ""
+				},
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := overloadCalls[name](ctx, s.store(t, Options{Timeout: time.Hour, Attempts: 9, Keys: map[string][]string{"t": {"pk"}}}))
+			if err == nil || outcomes.IsOverloaded(err) || !strings.Contains(err.Error(), "InternalServerError") {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
 // The budget is used up after a refusal for load. The refusal counts.
 func TestRefusedBeforeTheBudgetRanOut(t *testing.T) {
 	for _, name := range []string{"Put", "Write", "Once"} {
@@ -134,6 +164,25 @@ func TestRefusedBeforeTheBudgetRanOut(t *testing.T) {
 					t.Errorf("%d requests, %v", len(s.requests)+len(s.calls), err)
 				}
 			})
+		})
+	}
+}
+
+// The budget is used up for longer than a unit has, until others give units back. The
+// unit tries again, and its error tells of the budget once.
+func TestOnceAwaitsABudget(t *testing.T) {
+	for _, freed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := tablesStub{other: func(string) (int, string) { return 200, "{}" }}
+			st := s.store(t, Options{Timeout: time.Hour, Attempts: 1000, Keys: map[string][]string{"t": {"pk"}}, Budget: map[string]float64{"t": 10}})
+			st.budget.of("t").Add(-1e6)
+			if freed {
+				time.AfterFunc(time.Minute, func() { st.budget.of("t").Add(1e6) })
+			}
+			err := overloadCalls["Once"](t.Context(), st)
+			if (err == nil) != freed || !freed && strings.Count(err.Error(), "is used up") != 1 {
+				t.Errorf("freed %v: %v", freed, err)
+			}
 		})
 	}
 }
@@ -177,4 +226,25 @@ func TestRefusedForContentBeforeTheTimeRanOut(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A person ends a command during its second try. The error says so, not the refusal
+// before: the command then says how to go on.
+func TestRefusedBeforeItWasCancelled(t *testing.T) {
+	for _, name := range []string{"Get", "Query", "Write", "Transact"} {
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			s := tablesStub{other: func(string) (int, string) {
+				if tries++; tries > 1 {
+					return hangs, ""
+				}
+				return 400, refusal("ThrottlingException")
+			}}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Minute, cancel)
+			if err := overloadCalls[name](ctx, s.store(t, Options{Timeout: time.Hour})); !errors.Is(err, context.Canceled) || outcomes.IsOverloaded(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
 }

@@ -43,8 +43,11 @@ func (s *Store) retry(ctx context.Context, attempts int, try func(context.Contex
 
 // tooLate reports whether err says only that the time of ctx ended before a try or
 // during it. The error of the try before then says more. The try may be done: see
-// mayBeDone.
+// mayBeDone. A caller that cancels ctx wants to see that.
 func tooLate(ctx context.Context, err error) bool {
+	if errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, errBefore) {
+		return false
+	}
 	return awserror.Of(err) == awserror.Lost && (ctx.Err() != nil || errors.Is(err, errBudget))
 }
 

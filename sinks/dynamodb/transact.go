@@ -76,6 +76,9 @@ func (s *Store) cancelled(reasons []types.CancellationReason, tables []string, e
 	return conditionError(failed, of, found)
 }
 
+// errBefore is in an error of transact that tells of two tries.
+var errBefore = errors.New("the try before failed")
+
 // transact makes one TransactWriteItems with retries.
 //
 // The SDK makes the retries, because it gives each call a token. A token covers
@@ -93,13 +96,11 @@ func (s *Store) transact(ctx context.Context, in *dynamodb.TransactWriteItemsInp
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
 	defer cancel()
-	var refused error // for load, by the last try that was not tooLate
+	var before error // of the last try that was not tooLate
 	again := r.again
 	r.again = func(err error) bool {
 		if !tooLate(ctx, err) {
-			if refused = nil; ofLoad(err) {
-				refused = err
-			}
+			before = err
 		}
 		return again(err)
 	}
@@ -109,10 +110,13 @@ func (s *Store) transact(ctx context.Context, in *dynamodb.TransactWriteItemsInp
 	})
 	if err != nil {
 		s.settleAfter(err, estimate, nil)
-		if refused != nil && tooLate(ctx, err) {
+		if before != nil && tooLate(ctx, err) {
 			// Only in words: the last try may be done, and reasons of the one
 			// before would deny it.
-			err = sluice.Overloaded(fmt.Errorf("%w; the try before was refused: %v", err, refused)) //nolint:errorlint // see above
+			err = fmt.Errorf("%w; %w: %v", err, errBefore, before) //nolint:errorlint // see above
+			if ofLoad(before) {
+				err = sluice.Overloaded(err)
+			}
 		}
 		return err
 	}

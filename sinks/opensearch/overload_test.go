@@ -156,6 +156,29 @@ func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
 	})
 }
 
+// The document fails after its refusal for load, and then the time of the write ends.
+// The refusal does not count: the failure was later.
+func TestFailedBeforeTheTimeRanOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := cluster{
+			item: func(n int, _ string) *verdict { return &verdict{status: []int{429, 503}[min(n, 1)]} },
+			request: func(n int, _ []string) *reply {
+				if n < 2 {
+					return nil
+				}
+				return &reply{hang: true}
+			},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := c.sink(t, Options{Timeout: time.Hour}).Write(ctx, put("i", "a", "{}"))
+		var e *document.Error
+		if !errors.As(err, &e) || e.Status != 503 || outcomes.IsOverloaded(err) {
+			t.Error(err)
+		}
+	})
+}
+
 // The time of a refused write ends while it waits for another one's request: before
 // its batch is sent, or after that for as many requests as the cluster bears.
 func TestRefusedBeforeItsTurn(t *testing.T) {

@@ -138,3 +138,16 @@ func TestSilentConnection(t *testing.T) {
 		}
 	})
 }
+
+// A person ends a check during its second try. The error says so, not the refusal
+// before.
+func TestRefusedBeforeItWasCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stub{retries: time.Hour, status: 400, code: "RequestThrottled"}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		if err := s.queue(t, "jobs", Options{}).Check(ctx); !errors.Is(err, context.Canceled) || outcomes.IsOverloaded(err) {
+			t.Error(err)
+		}
+	})
+}

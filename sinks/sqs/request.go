@@ -68,8 +68,9 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) {
 }
 
 // tooLate reports whether err says only that the time of ctx ended before an answer.
+// A caller that cancels ctx wants to see that.
 func tooLate(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && awserror.Of(err) == awserror.Lost
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) && awserror.Of(err) == awserror.Lost
 }
 
 // eachTry gives each try of the client a third of Timeout, so that a silently dead
