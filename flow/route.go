@@ -76,7 +76,7 @@ const (
 func (s RouteState) Trouble() string {
 	since, others := s.Since.Format(time.RFC3339), "works for others"
 	quiet := !s.failsSince.IsZero() && time.Since(s.failsSince) > quietAfter
-	if quiet {
+	if quiet || s.Success.IsZero() && !s.failsSince.IsZero() {
 		others = "nothing has succeeded since " + s.failsSince.Format(time.RFC3339)
 	}
 	if near := s.nearLoss(); near != "" || s.Throttle.Paused { // else nobody waits for a success

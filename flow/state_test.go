@@ -402,6 +402,7 @@ func TestTrouble(t *testing.T) {
 			{"overloaded", RouteState{State: Overloaded, Limit: 3}, ""},
 			{"recovering", RouteState{State: Recovering, Limit: 1}, ""},
 			{"partial", RouteState{State: Partial, Failing: 4, Success: now}, "works for others"},
+			{"partial, and nothing ever succeeded", RouteState{State: Partial, Failing: 4, failsSince: now}, "nothing has succeeded since"},
 			{"outage", RouteState{State: Outage, Failing: 4}, "fails for every record"},
 			{"some are parked", RouteState{Parked: parkedAtMost}, ""},
 			{"many are parked", RouteState{Parked: parkedAtMost + 1}, "records parked"},

@@ -183,6 +183,9 @@ func TestPresentErrorOfAnOutage(t *testing.T) {
 		const n = 40 // flow takes it for an outage, by whatever jitter
 		for i := range n {
 			q.put(strconv.Itoa(i))
+			if i == 0 {
+				after(time.Second) // calls count from a first failure on
+			}
 		}
 		after(time.Minute)
 		q.ready("fails for every record since 2000-01-01T00:00:0")
