@@ -197,7 +197,7 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 		var status *opensearch.StatusError
 		switch answered := errors.As(err, &status); {
 		case answered && status.Status == http.StatusNotFound:
-			s.Logger.Warn("there is no such index: OpenSearch makes it with the first document, and guesses its mappings", "index", t.index)
+			s.Logger.Warn("the index does not exist: OpenSearch makes it with the first document, and guesses its mappings", "index", t.index)
 		case err != nil && !answered:
 			return nil, fmt.Errorf("OpenSearch does not answer: %w", err)
 		}

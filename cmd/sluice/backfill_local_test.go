@@ -160,7 +160,7 @@ func TestBackfillTellsOfAMissingIndex(t *testing.T) {
 	var out, errs bytes.Buffer
 	execute(t.Context(), []string{"backfill", "--table", index, "--opensearch", search, "--index", index, "--id", "{pk}", "--version-attribute", "rev",
 		"--state", filepath.Join(t.TempDir(), "state.db"), "--endpoint-dynamodb", endpoint, "--without-stream"}, func(string) string { return "" }, &out, &errs)
-	if !strings.Contains(errs.String(), "there is no such index") {
+	if !strings.Contains(errs.String(), "the index does not exist") {
 		t.Error(errs.String())
 	}
 }

@@ -21,17 +21,20 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// stalled is the answer to a client that does not read it: writing takes until its
-// deadline, or for ever.
-type stalled struct {
+// untilDeadline is a response whose writes have a deadline.
+type untilDeadline struct {
 	http.ResponseWriter
 	deadline time.Time
 }
 
-func (s *stalled) SetWriteDeadline(at time.Time) error {
-	s.deadline = at
+func (u *untilDeadline) SetWriteDeadline(at time.Time) error {
+	u.deadline = at
 	return nil
 }
+
+// stalled is the answer to a client that does not read it: writing takes until its
+// deadline, or for ever.
+type stalled struct{ untilDeadline }
 
 func (s *stalled) Write([]byte) (int, error) {
 	if s.deadline.IsZero() {
@@ -50,7 +53,7 @@ func TestRedriveOfWhoDoesNotRead(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			l.h.ServeHTTP(&stalled{ResponseWriter: httptest.NewRecorder()}, r)
+			l.h.ServeHTTP(&stalled{untilDeadline{ResponseWriter: httptest.NewRecorder()}}, r)
 		}()
 		synctest.Wait()
 		if code, body := l.ask("POST", "/deadletters/redrive"); code != 200 || !strings.Contains(body, `"done":2`) {
@@ -68,7 +71,9 @@ func TestRedriveThatTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLetters(t, t.Context())
 		rest := l.h
-		l.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { rest.ServeHTTP(&slowly{ResponseWriter: w}, r) })
+		l.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			rest.ServeHTTP(&slowly{untilDeadline{ResponseWriter: w}}, r)
+		})
 		l.takes = time.Hour
 		if code, body := l.ask("POST", "/deadletters/redrive"); code != 200 || !strings.Contains(body, `"done":3`) {
 			t.Errorf("%d %s", code, body)
@@ -77,15 +82,7 @@ func TestRedriveThatTakesLong(t *testing.T) {
 }
 
 // slowly is a connection that takes half a minute for each write.
-type slowly struct {
-	http.ResponseWriter
-	deadline time.Time
-}
-
-func (s *slowly) SetWriteDeadline(at time.Time) error {
-	s.deadline = at
-	return nil
-}
+type slowly struct{ untilDeadline }
 
 func (s *slowly) Write(b []byte) (int, error) {
 	time.Sleep(30 * time.Second)

@@ -267,7 +267,7 @@ func TestPurgeThatWaitsIsAnswered(t *testing.T) {
 		synctest.Wait()
 		rest := l.h
 		l.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			rest.ServeHTTP(&slowly{ResponseWriter: w, deadline: time.Now().Add(30 * time.Second)}, r)
+			rest.ServeHTTP(&slowly{untilDeadline{w, time.Now().Add(30 * time.Second)}}, r)
 		})
 		if code, body := l.ask("DELETE", "/deadletters?all=1"); code != 200 || !strings.Contains(body, `"deleted":2`) {
 			t.Errorf("%d %q", code, body)

@@ -89,7 +89,7 @@ func TestOverloadedInPart(t *testing.T) {
 }
 
 // The time of a call ends during its third try. The refusal for load before that
-// counts, and the service's code is told, for every call.
+// counts for every call, and the error has the service's code.
 func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
 	const throttling = "ThrottlingException"
 	for name, call := range overloadCalls {
@@ -118,7 +118,7 @@ func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
 }
 
 // After a refusal for load the service fails, and then the time of the call ends. The
-// refusal does not count: the failure was later, and is told.
+// refusal does not count, since the failure was later. The error has the failure.
 func TestFailedBeforeTheTimeRanOut(t *testing.T) {
 	for _, name := range []string{"Put", "Write", "Transact", "Once", "Get", "Query"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestOverloadedWhenTheQueueIsLookedUp(t *testing.T) {
 }
 
 // The time of a call ends after a refusal: during the next try, or the pause before
-// it. A refusal for load counts, and its code is told, if it is the last answer.
+// it. A refusal for load counts if it is the last answer, and the error has its code.
 func TestRefusedBeforeTheTimeRanOut(t *testing.T) {
 	ofMessage, ofRequest := answer{refused: map[string]string{"a": "RequestThrottled"}}, answer{code: "RequestThrottled"}
 	hang := answer{hang: true}

@@ -83,7 +83,7 @@ func (q *Queue) eachTry(refusal *error) func(*awssqs.Options) {
 		try, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		out, md, err := next.HandleFinalize(try, in)
-		if err != nil && try.Err() != nil && ctx.Err() == nil {
+		if tooLate(try, err) && ctx.Err() == nil {
 			err = noAnswer(limit)
 		}
 		if !tooLate(ctx, err) {

@@ -78,7 +78,7 @@ type answer struct {
 	code    string            // refuses the request as a whole
 	message string
 	status  int  // with code; default 400
-	hang    bool // there is no answer until the client gives up
+	hang    bool // the stub does not answer until the client gives up
 }
 
 func (s *stub) Do(r *http.Request) (*http.Response, error) {
